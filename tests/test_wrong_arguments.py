@@ -20,7 +20,17 @@ import pyarrow as pa
 import pytest
 
 import piwo
-from piwo import bounds, estimators, learners, oracles, policies, reductions, scores, simulate
+from piwo import (
+    bounds,
+    estimators,
+    formats,
+    learners,
+    oracles,
+    policies,
+    reductions,
+    scores,
+    simulate,
+)
 
 WRONG: dict[str, Any] = {
     "None": None,
@@ -96,7 +106,19 @@ def uniform_of(bandit: Any) -> Any:
     return policies.Uniform(bandit.actions)
 
 
+def with_file(name: str, text: str, read: Callable[..., Any]) -> Callable[..., Any]:
+    """A reader of a file, which is written first."""
+
+    def run(**given: Any) -> Any:
+        Path(name).write_text(text + "\n")
+        return read(**given)
+
+    return run
+
+
+INTERACTION = {"context": (1, 2), "action": 1, "reward": 1.0, "probability": 0.5, "actions": [0, 1]}
 LOG = make_log()
+FEEDBACK = piwo.to_obp(LOG)
 ACTIONS = LOG.actions
 ONE, UNIFORM = policies.Constant(1, ACTIONS), policies.Uniform(ACTIONS)
 BOTH = {"one": ONE, "uniform": UNIFORM}
@@ -624,6 +646,77 @@ CALLS: dict[str, Call] = {
     "using": (entered(piwo.using), {"mapper": ThreadPoolExecutor(1)}),
     "reporting": (entered(piwo.reporting), {"progress": lambda done, total: None}),
     "checkpointing": (entered(piwo.checkpointing), {"path": "no such folder/file", "every": 10.0}),
+    "from_obp": (
+        piwo.from_obp,
+        {
+            "feedback": FEEDBACK,
+            "policies": {"new": np.full((60, 3), 1 / 3)},
+            "position": 0,
+            "reward_range": (0, 1),
+        },
+    ),
+    "to_obp": (piwo.to_obp, {"log": LOG}),
+    "join": (
+        piwo.join,
+        {
+            "decisions": {"id": [1, 2], "time": [0, 5]},
+            "outcomes": {"id": [1], "time": [9], "reward": [0.5]},
+            "on": "id",
+            "window": 9,
+            "time": "time",
+            "outcome": "reward",
+            "several": "first",
+            "absent": 0.0,
+            "until": 10,
+            "reward_range": (0, 1),
+            "out": None,
+        },
+    ),
+    "formats.from_coba": (
+        formats.from_coba,
+        {"interactions": [INTERACTION], "reward_range": (0, 1)},
+    ),
+    "formats.write_log": (formats.write_log, {"log": LOG, "path": "log.parquet"}),
+    "formats.write_vw": (formats.write_vw, {"log": LOG, "path": "log.vw", "kind": "cb"}),
+    "formats.write_dsjson": (formats.write_dsjson, {"log": LOG, "path": "log.dsjson"}),
+    "logs.read_vw": (
+        with_file("log.vw", "1:0:0.5 | a", piwo.logs.read_vw),
+        {
+            "paths": "log.vw",
+            "context": "a",
+            "actions": ["x", "y"],
+            "reward_range": (0, 1),
+            "kind": "cb",
+            "hash_size": 8,
+        },
+    ),
+    "formats.read_open_bandit": (
+        with_file(
+            "all.csv",
+            "item_id,position,click,propensity_score,user_feature_0\n3,1,1,0.5,aa",
+            formats.read_open_bandit,
+        ),
+        {"path": "all.csv", "position": 1, "affinities": False},
+    ),
+    "formats.read_kuairand": (
+        with_file(
+            "log.csv",
+            "user_id,video_id,hourmin,is_click,is_rand,tab\n0,7,900,1,1,4",
+            formats.read_kuairand,
+        ),
+        {
+            "path": "log.csv",
+            "reward": "is_click",
+            "reward_range": (0, 1),
+            "candidates": 2,
+            "users": None,
+            "context": "tab",
+        },
+    ),
+    "formats.read_criteo": (
+        with_file("a.txt", "1 |l 0.001 |p 4.0 |f 0:3\n1 |f 0:5", formats.read_criteo),
+        {"path": "a.txt", "policies": {"one": lambda x: [1.0] * len(x)}},
+    ),
     "paper_rewards": (MANY.paper_rewards, {"actions": 3, "random_state": 0}),
 }
 
@@ -688,7 +781,7 @@ def test_every_public_callable_is_in_the_table() -> None:
         for name in bounds.__all__
         if inspect.isfunction(getattr(bounds, name))
     )
-    for module in (piwo, estimators, simulate, policies, oracles, learners):
+    for module in (piwo, estimators, simulate, policies, oracles, learners, formats):
         for name in module.__all__:
             if inspect.isfunction(getattr(module, name)) and name not in NOT_CALLED:
                 assert any(name in one for one in (*known, *CALLS)), name

@@ -49,7 +49,7 @@ def test_open_bandit_data_by_hand(tmp_path: Path) -> None:
     (tmp_path / "item_context.csv").unlink()
     with pytest.raises(DataError, match="'propensity_score'"):
         read_open_bandit(written(tmp_path / "other.csv", "item_id,click", "1,1"))
-    with pytest.raises(UsageError, match="path of a CSV"):
+    with pytest.raises(UsageError, match="path of a file"):
         read_open_bandit("select 1")
 
 
@@ -108,7 +108,7 @@ def test_what_kuairand_files_must_hold(tmp_path: Path) -> None:
     path = written(tmp_path / "log.csv", KUAIRAND[0], KUAIRAND[3])
     with pytest.raises(DataError, match=r"no row of .* was shown at random"):
         read_kuairand(path)
-    with pytest.raises(UsageError, match="candidates is 0, expected at least 1"):
+    with pytest.raises(UsageError, match="candidates is 0; expected a whole number of at least 1"):
         read_kuairand(path, candidates=0)
     with pytest.raises(DataError, match="has no column 'video_id'; it has user_id, x"):
         read_kuairand(written(tmp_path / "x.csv", "user_id,x", "1,2"))

@@ -117,7 +117,7 @@ def test_rows_that_break_a_rule_leave_the_old_file(tmp_path: Path) -> None:
 def test_what_no_table_holds(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="unknown ending"):
         write_log(read(table(), **ROLES), tmp_path / "log.xyz")
-    with pytest.raises(UsageError, match="path is int"):
+    with pytest.raises(UsageError, match="path is 3; expected a text or a Path"):
         write_log(read(table(), **ROLES), 3)  # type: ignore[arg-type]
     roles = {x: y for x, y in ROLES.items() if x != "propensity"}
     log = read(table(), **roles, behavior=Uniform(["01", "a", "b"]))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from piwo.checks import check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -42,6 +43,7 @@ def from_coba(
     >>> log.actions.labels, log.features.names
     ((1, 2), ('x0', 'x1=a', 'x1=b'))
     """
+    check_kind("interactions", interactions, Iterable)
     table: dict[str, list[Any]] = {"action": [], "reward": [], "probability": []}
     contexts: list[Any] = []
     allowed: list[Any] | None = None

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
-from piwo.checks import a_kind
+from piwo.checks import a_kind, check_finite, check_kind, check_path
 from piwo.errors import DataError, UsageError
 from piwo.formats.tables import write_tables
 from piwo.logs.options import check_reward_range
@@ -164,6 +164,9 @@ def join(
     """
     check_reward_range(reward_range)
     _check_arguments(several, absent, reward_range)
+    check_kind("outcome", outcome, str)
+    if out is not None:
+        check_path(out)
     ids, times = _pair(on, "on"), _pair(time, "time")
     folder = TemporaryFolder()
     try:
@@ -189,6 +192,8 @@ def _check_arguments(several: str, absent: float | None, reward_range: tuple[flo
             f"{argument('several')} is {several!r}, expected one of {', '.join(get_args(Several))}"
         )
     low, high = reward_range
+    if absent is not None:
+        check_finite("absent", absent)
     if absent is not None and not low <= absent <= high:
         raise UsageError(
             f"{argument('absent')} is {absent!r}, expected a reward in [{low:g}, {high:g}]"
@@ -199,8 +204,8 @@ def _pair(names: str | tuple[str, str], role: str) -> tuple[str, str]:
     """Return the name of a column in the decisions and in the outcomes."""
     if isinstance(names, str):
         return names, names
-    pair: tuple[Any, ...] = names
-    if len(pair) == 2 and all(isinstance(x, str) for x in pair):
+    pair: Any = names
+    if isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(x, str) for x in pair):
         return pair[0], pair[1]
     raise UsageError(
         f"{argument(role)} is {names!r}, expected the name of a column, or that in the decisions "
@@ -274,8 +279,12 @@ class _Join:
         if is_span == self.is_number:
             expected = "a number, in the unit of the times" if self.is_number else "a timedelta"
             raise UsageError(f"{argument('window')} is {window!r}, expected {expected}")
-        width = _microseconds(window) if isinstance(window, timedelta) else float(window)
-        if not 0.0 <= width < math.inf:
+        if isinstance(window, timedelta):
+            width: float = _microseconds(window)
+        else:
+            check_finite("window", window)
+            width = float(window)
+        if width < 0.0:
             raise UsageError(f"{argument('window')} is {window!r}, expected at least 0")
         if until is None:
             ((end,),) = self.cursor.execute(f"select max({self._time(1)}) from outcomes").fetchall()
@@ -447,6 +456,7 @@ def _microseconds(span: timedelta) -> int:
 def _number_of_time(until: datetime | date | float) -> float:
     """Return a time as microseconds since 1970 in UTC; a number as it is."""
     if not isinstance(until, date):
+        check_finite("until", until)
         return float(until)
     if not isinstance(until, datetime):
         until = datetime(until.year, until.month, until.day)  # noqa: DTZ001 (the zone comes next)

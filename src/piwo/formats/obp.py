@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
 from piwo.formats.rows import require_writable, rows_of
 from piwo.logs.log import Log
@@ -72,6 +73,10 @@ def from_obp(
     ((0, 1), [0.5, 0.5])
     """
     _check_keys(feedback)
+    if policies is not None:
+        check_kind("policies", policies, Mapping)
+    if position is not None:
+        check_count("position", position, 0, "the position, from 0")
     n, count = int(feedback["n_rounds"]), int(feedback["n_actions"])
     action = _whole(feedback, "action", n, count)
     places, length = _positions(feedback, n)
@@ -93,11 +98,8 @@ def from_obp(
         distribution = _at_positions(values, name, places, count, length)
         columns[name] = distribution[np.arange(n), action][keep]
     context: dict[str, Any] = {}
-    if feedback.get("context") is not None:
-        matrix = np.asarray(feedback["context"], np.float64)
-        if matrix.ndim != 2 or len(matrix) != n:
-            raise DataError(f"'context' has shape {matrix.shape}, expected ({n}, d)")
-        context = {f"x{i}": matrix[keep, i] for i in range(matrix.shape[1])}
+    for i, values in enumerate(_context(feedback, n)):
+        context[f"x{i}"] = values[keep]
     if length > 1 and position is None:
         context[_POSITION] = places.astype(str)
     log = Log.from_arrays(
@@ -132,6 +134,16 @@ def _check_keys(feedback: Any) -> None:
             f"the bandit feedback has no {', '.join(map(repr, missing))}; it has "
             f"{', '.join(map(repr, feedback))}"
         )
+
+
+def _context(feedback: Mapping[str, Any], n: int) -> Floats:
+    """Return the columns of the context, (d, n); none if there is no context."""
+    if feedback.get("context") is None:
+        return np.empty((0, n))
+    matrix = np.asarray(feedback["context"], np.float64)
+    if matrix.ndim != 2 or len(matrix) != n:
+        raise DataError(f"'context' has shape {matrix.shape}, expected ({n}, d)")
+    return matrix.T
 
 
 def _array(feedback: Mapping[str, Any], name: str, n: int) -> Floats:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from piwo.checks import check_count, check_kind, shown
 from piwo.errors import DataError, FileError, UsageError, warn
 from piwo.logs.log import Log
 from piwo.logs.read import read
@@ -73,9 +74,9 @@ def read_open_bandit(
     >>> log.actions.labels, log.features.names
     (('3', '4'), ('user_feature_0=aa', 'user_feature_0=bb', 'position'))
     """
-    paths = paths_of(path)
-    if paths is None:
-        raise UsageError(f"{argument('path')} is {path!r}, expected the path of a CSV file")
+    paths = _files(path)
+    if position is not None:
+        check_count("position", position, 1, "the position, from 1")
     context = ["user_feature_*"]
     where = None
     if position is None:
@@ -157,8 +158,7 @@ def read_kuairand(
     >>> log.actions.labels, next(log.each_batch()).propensity[0].item()
     (('7', '8'), 0.5)
     """
-    if candidates < 1:
-        raise UsageError(f"{argument('candidates')} is {candidates!r}, expected at least 1")
+    check_count("candidates", candidates, 1, "the count of videos")
     rows, files = _typed_csv(path, ("user_id", "video_id"))
     name = name_of(files)
     ((count, random),) = rows_of(
@@ -189,11 +189,21 @@ def read_kuairand(
     )
 
 
+def _files(path: Any) -> list[str]:
+    """Return the files of a path, a glob, or a list of them.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    paths = paths_of(path)
+    if not paths:
+        raise UsageError(f"{argument('path')} is {shown(path)}, expected the path of a file")
+    return paths
+
+
 def _typed_csv(path: Any, ids: Sequence[str]) -> tuple[str, list[str]]:
     """Return the query for CSV files whose ids are text, and the files."""
-    paths = paths_of(path)
-    if paths is None:
-        raise UsageError(f"{argument('path')} is {path!r}, expected the path of a CSV file")
+    paths = _files(path)
     require_undamaged(paths)
     names = header_of(paths[0]).names
     missing = [x for x in ids if x not in names]
@@ -244,9 +254,9 @@ def read_criteo(
     >>> batch.reward.tolist(), batch.weight.tolist(), batch.policies["uniform"].tolist()
     ([1.0, 0.0], [1.0, 10.0], [0.5, 0.5])
     """
-    paths = paths_of(path)
-    if paths is None:
-        raise UsageError(f"{argument('path')} is {path!r}, expected the path of a file")
+    paths = _files(path)
+    if policies is not None:
+        check_kind("policies", policies, Mapping)
     functions = {"uniform": _uniform, **(policies or {})}
     impressions = _Impressions(tuple(paths), functions)
     source = spooled(impressions, impressions.columns, skipped=impressions.counts)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from piwo.checks import check_kind, check_path
 from piwo.engines.settings import current_progress
 from piwo.errors import UsageError
 from piwo.files import writing
@@ -19,7 +20,6 @@ from piwo.logs.findings import Finding, Refused
 from piwo.logs.log import Log
 from piwo.logs.reader import warn_of
 from piwo.logs.validation import validate
-from piwo.messages import argument
 from piwo.records import Record
 from piwo.sources.gzip_files import is_packed
 from piwo.visible import visible
@@ -57,8 +57,10 @@ def require_writable(log: Log, what: str) -> None:
         what: the kind of file, in words.
 
     Raises:
-        UsageError: for rows in a cluster, and for propensities that are estimated or have an error.
+        UsageError: for what is not a log, for rows in a cluster, and for propensities that are
+            estimated or have an error.
     """
+    check_kind("log", log, Log, "; piwo.read makes one")
     log.require_one_machine(f"writing {what}")
     if log.propensity_error is not None:
         raise UsageError(
@@ -140,6 +142,5 @@ def require_path(path: Any) -> str:
     Raises:
         UsageError: for anything else.
     """
-    if not isinstance(path, str | Path):
-        raise UsageError(f"{argument('path')} is {type(path).__name__}, expected a path")
+    check_path(path)
     return str(path)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.files import writing
 from piwo.formats.rows import Written, require_path, require_writable, rows_of, written_lines
@@ -62,6 +63,7 @@ def write_log(log: Log, path: str | Path) -> Written:
     >>> print(Path("log.jsonl").read_text().splitlines()[0])
     {"action": "a", "reward": 0, "propensity": 0.5, "x": 3}
     """
+    check_kind("log", log, Log, "; piwo.read makes one")
     path = require_path(path)
     kind = kind_of_name(path)
     if kind == "vw":

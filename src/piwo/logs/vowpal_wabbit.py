@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from piwo.checks import check_listed
 from piwo.errors import UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.columns import Columns
@@ -174,12 +175,16 @@ def _files_and_context(
     """Return the files that paths and globs mean, and the context as a tuple."""
     if isinstance(paths, str | Path):
         paths = [paths]
+    check_listed("paths", paths)
+    if not paths:
+        raise UsageError(f"{argument('paths')} is empty, expected at least one file")
     files: list[str] = []
     for item in paths:
         files += files_of(str(item))
     if isinstance(context, str):
         context = (context,)
-    return files, tuple(context)
+    check_listed("context", context)
+    return files, tuple(map(str, context))
 
 
 def _warn_of_skipped(name: str, skipped: Mapping[str, int], rows: int, what: str) -> None:
