@@ -35,7 +35,7 @@ from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 if TYPE_CHECKING:
-    from piwo import report, simulate
+    from piwo import report, simulate, slates
     from piwo.learners import (
         PIWO,
         Auto,
@@ -103,6 +103,7 @@ __all__ = [
     "scores",
     "select",
     "simulate",
+    "slates",
     "to_obp",
     "using",
 ]
@@ -111,11 +112,11 @@ __all__ = [
 _LEARNERS = frozenset(
     {"PIWO", "Auto", "Candidate", "GibbsLinear", "PACBayes", "PACBayesLinear", "PIWOGrid"}
 )
-_MODULES = frozenset({"report", "simulate"})
+_MODULES = frozenset({"report", "simulate", "slates"})
 
 
 def __getattr__(name: str) -> Any:
-    """Return what is imported when it is first used: learners, `piwo.report`, `piwo.simulate`."""
+    """Return what is imported when it is first used: learners, `piwo.report` and the like."""
     if name in _MODULES:
         return import_module(f"piwo.{name}")
     if name in _LEARNERS:

@@ -4,6 +4,7 @@ from piwo.estimators.cross_fit import CrossFit, cross_fit
 from piwo.estimators.direct import direct_method
 from piwo.estimators.doubly_robust import doubly_robust
 from piwo.estimators.forward_model import ForwardModel, forward_model
+from piwo.estimators.mips import MarginalEstimate, mips
 from piwo.estimators.mrdr import LinearRewards, mrdr_model
 from piwo.estimators.propensities import estimate_propensities
 from piwo.estimators.reward_model import ModelEstimate
@@ -13,6 +14,7 @@ __all__ = [
     "CrossFit",
     "ForwardModel",
     "LinearRewards",
+    "MarginalEstimate",
     "ModelEstimate",
     "Slope",
     "SlopePoint",
@@ -21,6 +23,7 @@ __all__ = [
     "doubly_robust",
     "estimate_propensities",
     "forward_model",
+    "mips",
     "mrdr_model",
     "slope",
 ]

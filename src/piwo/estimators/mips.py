@@ -1,0 +1,339 @@
+"""Marginalized importance weights (MIPS): of the category of the action, not of the action."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo import bounds
+from piwo.checks import check_kind
+from piwo.engines.state import State, largest
+from piwo.errors import DataError, UsageError
+from piwo.intervals.matching import matched, name_of
+from piwo.intervals.point import Estimate, mean_of_credits
+from piwo.intervals.weight_sums import effective_size
+from piwo.logs.actions import Actions, Label
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.log import Log
+from piwo.messages import Note, argument
+from piwo.policies import Policy
+from piwo.records import Record
+from piwo.reductions import MomentState, PolicyReduction, VectorSums
+from piwo.reductions.reduce import reduce
+from piwo.scores.ratio import over
+from piwo.visible import visible_lines
+
+__all__ = ["MarginalEstimate", "mips"]
+
+Codes = npt.NDArray[np.intp]
+
+ASSUMPTION = (
+    "an action acts on the reward through its category alone: given context and category, the "
+    "reward does not depend on the action"
+)
+_CONTEXT_FREE = (
+    "the mean weight of a category is the same in every context, because the log lacks the "
+    "probability of every action"
+)
+
+
+@dataclass(frozen=True)
+class MarginalEstimate(Record):
+    """The value of a policy by the weights of categories, in the reward's own unit.
+
+    >>> MarginalEstimate("new", 0.5, 0.1, 0.3, 0.7, 0.05, 9, 2, True, 1.0, 8.0, 2.0).estimator
+    'mips'
+    """
+
+    name: str
+    value: float
+    standard_error: float | None
+    lower: float | None
+    """Normal interval at delta, not clipped."""
+    upper: float | None
+    delta: float
+    rows: int
+    """n: rows, or units if the log is by unit."""
+    categories: int
+    """The number of categories of the log's actions."""
+    exact: bool
+    """Whether the weights of categories are those of the logged propensity vectors; otherwise they
+    are estimated from the rows."""
+    mean_weight: float
+    ess: float | None
+    """Effective sample size of the weights of categories."""
+    max_weight: float
+    estimator: str = "mips"
+    assumption: str = ASSUMPTION
+    """Under what the value is right: one sentence."""
+    interval: str = "normal"
+    guarantee: str = "asymptotic"
+    """"none" if there is no interval."""
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        ends = "no interval"
+        if self.lower is not None:
+            ends = f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
+        level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
+        lines = [f"{self.name}: {self.value:.4g} (mips), {level} {ends}"]
+        lines += [f"  note: {note}" for note in self.notes]
+        return visible_lines(lines)
+
+
+@dataclass(frozen=True)
+class MarginalState(State):
+    """Sums of the weights w_c = pi(c|X)/mu(c|X) and of the credits w_c R."""
+
+    rows: int = 0
+    total: float = 0.0
+    w: float = 0.0
+    w2: float = 0.0
+    credit: float = 0.0
+    credit2: float = 0.0
+    max_weight: float = largest(default=0.0)
+
+
+@dataclass(frozen=True)
+class MarginalSums(VectorSums[MarginalState]):
+    """Reduction: credits with the exact weights of categories.
+
+    Args:
+        policy: over the log's action list; it must give full vectors.
+        places: (K,) the category of each action.
+        origin: what is added to R to make it a multiple of the reward's own unit.
+    """
+
+    places: Codes
+    origin: float
+
+    def empty(self) -> MarginalState:
+        """Return the state of no rows."""
+        return MarginalState()
+
+    def block(self, batch: Batch) -> MarginalState:
+        """Return the sums of a few rows."""
+        assert batch.propensities is not None
+        # whether an action has the category of the logged one, (n, K)
+        alike = self.places == self.places[batch.action][:, None]
+        # pi(c|X) and mu(c|X), sums over the actions of the category
+        target = np.where(alike, self.policy.full(batch), 0.0).sum(axis=1)
+        logger = np.where(alike, batch.propensities, 0.0).sum(axis=1)
+        w = over(target, logger)
+        weight = batch.observed(w)
+        credit = batch.observed(w * (batch.reward + self.origin))
+        return MarginalState(
+            rows=batch.count,
+            total=float(batch.sampled(np.ones(len(batch))).sum()),
+            w=float(weight.sum()),
+            w2=float(weight @ weight),
+            credit=float(credit.sum()),
+            credit2=float(credit @ credit),
+            max_weight=float(w.max(initial=0.0)),
+        )
+
+
+def _six(count: int = 0) -> Floats:
+    return np.zeros((6, count))
+
+
+@dataclass(frozen=True)
+class CategoryState(State):
+    """By category the sums of 1, w, R, w^2, w R and R^2."""
+
+    rows: int = 0
+    sums: Floats = field(default_factory=_six)
+
+
+@dataclass(frozen=True)
+class CategorySums(PolicyReduction[CategoryState]):
+    """Reduction: weights of actions and rewards by category, to estimate weights of categories.
+
+    Args:
+        policy: over the log's action list.
+        places: (K,) the category of each action.
+        count: the number of categories.
+        origin: what is added to R to make it a multiple of the reward's own unit.
+    """
+
+    places: Codes
+    count: int
+    origin: float
+
+    @property
+    def labels(self) -> bool:
+        """True: rows are put into categories by the logged action."""
+        return True
+
+    def empty(self) -> CategoryState:
+        """Return the state of no rows."""
+        return CategoryState(0, _six(self.count))
+
+    def update(self, state: CategoryState, batch: Batch) -> CategoryState:
+        """Return the state with the rows of a batch added."""
+        w, reward = self.weights(batch).w, batch.reward + self.origin
+        ones, category = np.ones(len(batch)), self.places[batch.action]
+        sums = []
+        for values in (ones, w, reward, w * w, w * reward, reward * reward):
+            sums.append(np.bincount(category, batch.sampled(values), self.count))
+        return state.merge(CategoryState(batch.count, np.stack(sums)))
+
+
+def mips(
+    log: Log,
+    policy: Any,
+    categories: Mapping[Any, Any],
+    *,
+    delta: float = 0.05,
+    name: str | None = None,
+) -> MarginalEstimate:
+    """Return the value of a policy by importance weights of categories of actions (MIPS).
+
+    For many similar actions: a weight is at most the inverse of the logger's probability of a
+    category, so that it varies far less than that of an action. Assumes that an action acts on the
+    reward through its category alone: given context and category, the reward does not depend on the
+    action. Where it does, the estimate is biased, by more the more the two policies differ inside
+    categories; `piwo.evaluate`, which assumes nothing of the kind, shows by how much at least.
+
+    Formula: V = (1/n) sum_t w(X_t, c_t) R_t, c_t the category of A_t and
+
+        w(x, c) = sum_{a in c} pi(a|x) / sum_{a in c} mu(a|x)
+
+    which is exact if the log has the probability of every action (`propensities=` or `behavior=`).
+    Otherwise w(x, c) is the mean of pi(A_t|X_t)/mu(A_t|X_t) over the rows of category c, which
+    assumes besides that it is the same in every context; `exact` and a note say so.
+
+    Args:
+        log: the logged decisions.
+        policy: see `piwo.evaluate`; with the exact weights it must give full vectors.
+        categories: label of an action -> its category, for every action of the log.
+        delta: nominal error probability of the normal interval.
+        name: the name of the policy in the result.
+
+    Returns:
+        A `MarginalEstimate`, whose interval is asymptotic and rests on the assumption.
+
+    Raises:
+        UsageError: for actions without a category, and a policy without full vectors.
+        DataError: for rows that break a rule, and if no weight is finite.
+
+    >>> log = Log.from_arrays(
+    ...     action=["a", "b", "z"],
+    ...     reward=[1, 0, 1],
+    ...     propensities=[[0.2, 0.3, 0.5]] * 3,
+    ...     actions=["a", "b", "z"],
+    ... )
+    >>> found = mips(log, [[1.0, 0.0, 0.0]] * 3, {"a": "low", "b": "low", "z": "high"})
+    >>> found.exact, found.max_weight, round(found.value, 12)  # (1/.5 + 0 + 0)/3
+    (True, 2.0, 0.666666666667)
+
+    Source: Saito and Joachims 2022 (arXiv 2202.06317), section 3.
+    """
+    check_kind("log", log, Log, "; piwo.read makes one")
+    check_kind("categories", categories, Mapping, ": label -> category")
+    bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
+    name = name or name_of(policy)
+    log, ready = matched(log, {name: policy})
+    places, count = _places(log.actions, categories)
+    target = ready[name]
+    notes: list[str] = [Note(f"assumes: {ASSUMPTION}", kind="assumptions")]
+    exact = log.gives_full_distribution and log.propensity_error is None
+    if exact:
+        _require_full(target)
+        sums = reduce(log, MarginalSums(target, places, log.origin))
+        found = _exact(sums)
+        weight, ess = sums.w / sums.total, effective_size(sums.w, sums.w2)
+        rows, most = sums.rows, sums.max_weight
+    else:
+        notes.append(Note(f"weights are estimated: {_CONTEXT_FREE}", kind="estimated-weights"))
+        by_category = reduce(log, CategorySums(target, places, count, log.origin))
+        found, weight, ess, most = _estimated(by_category.sums, by_category.rows)
+        rows = by_category.rows
+        if log.columns.unit is not None or log.columns.weight is not None:
+            # the delta method is of rows that count once
+            found = Estimate(found.value, None)
+    if not found.finite or found.value is None:
+        raise DataError(
+            "a weight pi/mu is beyond float64, or no row has a positive sampling weight; correct "
+            "the propensities"
+        )
+    ends = bounds.normal_interval(found.value, found.standard_error, delta)
+    if log.chosen_by:
+        ends = bounds.Interval(None, None, "asymptotic")
+    notes += [*log.propensity_caveats, *log.approximate_caveats]
+    span = log.span
+    return MarginalEstimate(
+        name=name,
+        value=span * found.value,
+        standard_error=None if found.standard_error is None else span * found.standard_error,
+        lower=None if ends.lower is None else span * ends.lower,
+        upper=None if ends.upper is None else span * ends.upper,
+        delta=delta,
+        rows=rows,
+        categories=count,
+        exact=exact,
+        mean_weight=weight,
+        ess=ess,
+        max_weight=most,
+        guarantee="none" if ends.lower is None else "asymptotic",
+        notes=tuple(notes),
+    )
+
+
+def _places(actions: Actions, categories: Mapping[Any, Any]) -> tuple[Codes, int]:
+    """Return the category of each action as a number, and how many there are."""
+    given = {str(label): category for label, category in categories.items()}
+    lacking: list[Label] = [x for x in actions if str(x) not in given]
+    if lacking:
+        shown = ", ".join(map(repr, lacking[:5]))
+        raise UsageError(
+            f"{argument('categories')} has no category for {len(lacking)} of the "
+            f"{len(actions)} actions ({shown}); give every action one"
+        )
+    numbers: dict[Any, int] = {}
+    places = [numbers.setdefault(given[str(x)], len(numbers)) for x in actions]
+    return np.array(places, np.intp), len(numbers)
+
+
+def _require_full(target: Policy) -> None:
+    if not (target.gives_full_distribution or target.is_logger):
+        raise UsageError(
+            "the policy gives the probabilities of the logged actions only, and the weight of a "
+            "category needs those of all its actions; pass an (n, K) array, or another policy"
+        )
+
+
+def _exact(sums: MarginalState) -> Estimate:
+    """Return the mean credit, in units of the span."""
+    moments = MomentState(rows=sums.rows, total=sums.total, rho=sums.credit, rho2=sums.credit2)
+    return mean_of_credits(moments)
+
+
+def _estimated(sums: Floats, n: int) -> tuple[Estimate, float, float | None, float]:
+    """Return the estimate with weights of categories from the rows, and these weights' sums.
+
+    V = (1/n) sum_c w_c sum_{t in c} R_t, w_c the mean weight of the rows of c, and R_c their mean
+    reward. A row's part of the error is w_t R_c + w_c R_t - w_c R_c, whose squares sum to
+
+        sum_c R_c^2 sum w^2 + w_c^2 sum R^2 + 2 w_c R_c sum w R - 3 n_c w_c^2 R_c^2
+    """
+    count, w, reward, w2, w_reward, reward2 = sums[:, sums[0] > 0]
+    total = float(count.sum())
+    if total <= 0 or not np.isfinite(w2).all():
+        return Estimate(None, None), math.nan, None, math.nan
+    mean_w, mean_r = w / count, reward / count
+    value = float((mean_w * reward).sum()) / total
+    squares = (
+        mean_r**2 * w2
+        + mean_w**2 * reward2
+        + 2.0 * mean_w * mean_r * w_reward
+        - 3.0 * count * (mean_w * mean_r) ** 2
+    )
+    moments = MomentState(rows=n, total=total, rho=value * total, rho2=float(squares.sum()))
+    ess = effective_size(float(w.sum()), float((count * mean_w**2).sum()))
+    return mean_of_credits(moments), float(w.sum()) / total, ess, float(mean_w.max())

@@ -1,0 +1,399 @@
+"""Evaluate a slate policy: its value under a stated assumption, with an interval, in one pass."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from piwo import bounds
+from piwo.bounds.deadline import deadline_lower
+from piwo.checks import check_delta, check_flag, check_kind, shown
+from piwo.errors import UsageError
+from piwo.evaluation.record import SUSPICIOUS
+from piwo.intervals.deadline import plain_bets
+from piwo.intervals.point import mean_of_credits
+from piwo.intervals.weight_sums import effective_size
+from piwo.logs.batch import Floats
+from piwo.logs.column_names import match_names
+from piwo.logs.split import HeldOut
+from piwo.messages import Note, argument
+from piwo.reductions import MomentState, PolicyState
+from piwo.reductions.blocks import Partition
+from piwo.scores.slot_weights import least_of_product, least_of_ranking
+from piwo.slates.estimators import SlateEstimator, slate_estimator
+from piwo.slates.log import SlateLog
+from piwo.slates.policies import GreedySlate, SlatePolicy
+from piwo.slates.result import SlateEvaluation, SlotValue
+from piwo.slates.sums import SlateState, SlateSums, reduce_slates
+
+__all__ = [
+    "check_target",
+    "evaluate",
+    "interval_of",
+    "lower_end",
+    "mean_credit",
+    "settled_interval",
+    "shares_rows",
+]
+
+INTERVALS = ("auto", "deadline", "mixture", "normal")
+
+
+def evaluate(
+    log: SlateLog,
+    policy: SlatePolicy,
+    *,
+    estimator: str = "standard",
+    self_normalized: bool = False,
+    interval: str = "auto",
+    delta: float = 0.05,
+    name: str | None = None,
+) -> SlateEvaluation:
+    """Return the value of a slate policy with its interval. Answers: what would it have earned?
+
+    Formula: the value is the mean of Y = sum_l alpha_l w_l r_l over the rows, alpha the position
+    weights. The weights w_l, and what must hold for the mean of Y to be the value:
+
+    - "standard": w = prod_j pi_j/mu_j, of the whole slate. Nothing is assumed of the rewards.
+    - "cascade" (RIPS): w_l = prod_{j <= l} pi_j/mu_j. The reward of a slot depends on its own
+      action and those above it, not below.
+    - "independent" (IIPS): w_l = pi(a_l in slot l)/mu(a_l in slot l), of marginal probabilities.
+      The reward of a slot depends on its position and its own action alone.
+    - "adaptive" (AIPS): each row's weights are those of one of these three, as the log's column of
+      user behaviors says. It must say rightly what the reward depends on, and be known before it.
+    - "pseudo-inverse" (PI): one weight of the reward of the slate, sum_l pi_l/mu_l - (L - 1) if the
+      logger draws slots independently. The reward is a sum of unknown parts, each of one slot and
+      its action, and the logger shows every action of the target in every slot.
+
+    Bounds: Y >= 0 for all but the pseudo-inverse, of any size, so the library's bets on w R apply
+    to Y, and those on w (1 - R) to sum_l alpha_l w_l (1 - r_l) plus the alpha_l of slots that a
+    slate lacks. They are valid at this n if the assumption holds, for any weights. Weights of the
+    pseudo-inverse are at least -B, with B = L - 1; for uniform rankings of m items B is
+    (m - 1) L/(m - L) - 1, or m - 2 if L = m. So the bets are on Y + B R_max, and B R_max is
+    subtracted from the bound.
+
+    Args:
+        log: of `slates.read`.
+        policy: the target: `slates.FromColumns`, `Factored`, `Uniform`, `Deterministic`, or what
+            `slates.learn` returns. One that was learned from these rows gets no interval.
+        estimator: see above.
+        self_normalized: each slot's mean of w_l r_l is divided by its mean of w_l: less variance, a
+            small bias. The interval is the same: it does not rest on the estimate.
+        interval: "auto": "deadline", or "mixture" if the logger learned or rows are in a cluster;
+            "normal": asymptotic, for comparison.
+        delta: error probability of the interval, both sides together.
+        name: what to call the policy in the result.
+
+    Returns:
+        A `SlateEvaluation`.
+
+    Raises:
+        DataError: for rows that break a rule.
+        UsageError: if the log or the policy lacks the probabilities that the estimator needs.
+
+    >>> import piwo
+    >>> log = piwo.slates.read(
+    ...     {
+    ...         "slate": [["a", "b"], ["b", "a"]],
+    ...         "rs": [[1.0, 0.0], [0.0, 1.0]],
+    ...         "above": [[0.5, 1.0], [0.5, 1.0]],
+    ...         "pi": [[1.0, 1.0], [0.0, 1.0]],
+    ...     },
+    ...     rewards="rs",
+    ...     propensities="above",
+    ... )
+    >>> target = piwo.slates.FromColumns(above="pi")
+    >>> piwo.slates.evaluate(log, target, estimator="cascade").value
+    1.0
+
+    Source: McInerney et al. 2020 (arXiv 2007.12986); Li et al. 2018 (arXiv 1804.10488); Kiyohara et
+    al. 2023 (arXiv 2306.15098); Swaminathan et al. 2017 (arXiv 1605.04812); bounds: docs/theory.md.
+    """
+    check_kind("log", log, SlateLog, "; piwo.slates.read makes one")
+    chosen = slate_estimator(estimator)
+    check_flag("self_normalized", self_normalized)
+    check_delta(delta)
+    check_target(log, policy)
+    chosen.check(log, policy)
+    settled = settled_interval(log, interval)
+    shift = _shift_of(log, chosen)
+    alpha = log.position_weights if log.by_slot else np.ones(1)
+    task = SlateSums(
+        reader=log.reader(policy),
+        estimator=chosen,
+        alpha=alpha,
+        bounded=log.bounded,
+        shift=shift,
+        partition=Partition("hash") if settled == "deadline" else None,
+    )
+    state = reduce_slates(log, task)
+    value, error = mean_credit(state)
+    if self_normalized:
+        shares = np.ones(1) if chosen.negative else alpha / alpha.sum()
+        value, error = _self_normalized(state, shares)
+    sums = state.policy.moments
+    test = bounds.log_e_value(state.policy.bets.weight, sums.rows, 1.0 + shift)
+    p_value = math.exp(min(0.0, -test))
+    why_not = _why_not(log, policy, p_value)
+    low = high = better = None
+    if why_not is None:
+        low, high = interval_of(state.policy, settled, delta, shift, log.bounded, value, error)
+        if log.bounded and settled != "normal":
+            penalty = bounds.log_inv_delta(delta)
+            # the bound on E[Y + 1 - R + B], less 1 + B
+            how = "mixture" if log.learning == "learning" else settled
+            better = lower_end(state.policy, "improvement", penalty, how) - 1.0 - shift
+    reported = bounds.Interval(low, high).reported(0.0, 1.0 if log.bounded else math.inf)
+    guarantee = "asymptotic" if settled == "normal" else "finite-sample"
+    return SlateEvaluation(
+        name=name or type(policy).__name__,
+        estimator=chosen.name,
+        assumption=chosen.assumption,
+        self_normalized=bool(self_normalized),
+        value=_in_units(value, log),
+        standard_error=_in_units(error, log),
+        lower=_in_units(reported.lower, log),
+        upper=_in_units(reported.upper, log),
+        lower_raw=_in_units(low, log),
+        upper_raw=_in_units(high, log),
+        interval=settled,
+        guarantee=guarantee if why_not is None else "none",
+        delta=delta,
+        rows=sums.rows,
+        slots=log.slots,
+        largest_value=log.scale if log.bounded else None,
+        shift=shift,
+        mean_weight=sums.w / sums.rows,
+        max_weight=sums.max_weight,
+        ess=None if chosen.negative else effective_size(sums.w, sums.w2),
+        logging_value=sums.reward / sums.rows * log.scale,
+        improvement_lower=_in_units(better, log),
+        propensity_p=p_value,
+        by_slot=_slots(log, state, self_normalized),
+        no_interval=why_not,
+        notes=_notes(log, policy, chosen, settled, why_not, shift),
+    )
+
+
+def check_target(log: SlateLog, policy: Any) -> None:
+    """Raise unless this is a slate policy whose columns the log has."""
+    check_kind("policy", policy, SlatePolicy, ", such as slates.Deterministic or slates.Uniform")
+    needed = [*policy.numbers, *policy.slate_columns]
+    if policy.encoding is not None:
+        needed += policy.encoding.columns
+    match_names(needed, log.source.schema.names, "slate policy")
+
+
+def settled_interval(log: SlateLog, interval: Any) -> Literal["deadline", "mixture", "normal"]:
+    """Return the interval method to use: the one asked for, or the one that suits the log.
+
+    Raises:
+        UsageError: for other names, and for a method that the log does not allow.
+    """
+    if interval not in INTERVALS:
+        raise UsageError(
+            f"{argument('interval')} is {shown(interval)}, expected one of {', '.join(INTERVALS)}"
+        )
+    placed = log.source.steady and log.learning != "learning"
+    if interval == "auto":
+        return "deadline" if placed else "mixture"
+    if interval == "deadline" and not placed:
+        raise UsageError(
+            f"{argument('interval', 'deadline')} needs independent rows with numbers that are the "
+            "same in every pass, and this logger learned or these rows have none; use "
+            f"{argument('interval', 'mixture')}"
+        )
+    settled: Literal["deadline", "mixture", "normal"] = interval
+    return settled
+
+
+def _shift_of(log: SlateLog, estimator: SlateEstimator) -> float:
+    """Return B with weights of at least -B, for slates of up to L slots."""
+    if not estimator.negative:
+        return 0.0
+    if log.logger.ranks:
+        return least_of_ranking(log.slots, log.logger.ranks)
+    return least_of_product(log.slots)
+
+
+def lower_end(
+    state: PolicyState,
+    what: Literal["value", "loss", "improvement"],
+    log_inv_delta: float,
+    interval: str,
+) -> float:
+    """Return the lower bound on the mean of one of the quantities.
+
+    Args:
+        state: bet sums.
+        what: the quantity.
+        log_inv_delta: log(1/delta) of this one statement.
+        interval: "deadline" or "mixture".
+    """
+    if interval == "deadline":
+        return deadline_lower(*plain_bets(state, what, log_inv_delta, None), log_inv_delta)
+    return bounds.lower(getattr(state.bets, what), state.moments.rows, log_inv_delta)
+
+
+def interval_of(
+    state: PolicyState,
+    interval: str,
+    delta: float,
+    shift: float,
+    bounded: bool,
+    value: float | None,
+    error: float | None,
+) -> tuple[float | None, float | None]:
+    """Return the raw ends on the unit scale.
+
+    Args:
+        state: bet sums of credits to which `shift` was added.
+        interval: the method.
+        delta: of both sides together.
+        shift: B.
+        bounded: whether rewards have an upper end.
+        value: the estimate, for "normal".
+        error: its standard error.
+    """
+    if interval == "normal":
+        if value is None:
+            return None, None
+        found = bounds.normal_interval(value, error, delta)
+        return found.lower, found.upper
+    if not bounded:
+        return lower_end(state, "value", bounds.log_inv_delta(delta), interval) - shift, None
+    # delta / 2 for each side
+    half = bounds.log_inv_delta(delta, statements=2)
+    low = lower_end(state, "value", half, interval) - shift
+    # V = 1 - E Z, so V <= 1 - (LB(E[Z + B]) - B)
+    return low, 1.0 + shift - lower_end(state, "loss", half, interval)
+
+
+def mean_credit(state: SlateState) -> tuple[float | None, float | None]:
+    """Return the mean of Y and its standard error, on the unit scale; None if not defined."""
+    n = state.policy.moments.rows
+    found = mean_of_credits(MomentState(rows=n, total=float(n), rho=state.y, rho2=state.y2))
+    return _finite(found.value), _finite(found.standard_error)
+
+
+def _self_normalized(state: SlateState, shares: Floats) -> tuple[float | None, float | None]:
+    """Return the self-normalized value and its standard error, on the unit scale."""
+    n, there = state.policy.moments.rows, state.slots > 0
+    if (state.w[there] <= 0).any():
+        return None, None
+    # V_l = sum w_l r_l / sum w_l, with the weight alpha_l times the share of rows that have slot l
+    each = np.divide(state.wr, state.w, out=np.zeros(len(shares)), where=there)
+    weight = shares * state.slots / n
+    value = _finite(float(weight @ each))
+    # the delta method: a row's part is sum_l c_l (w_l r_l - V_l w_l), c_l = weight_l / sum w_l
+    slope = np.divide(weight, state.w, out=np.zeros(len(shares)), where=there)
+    both = np.concatenate([-slope * each, slope])
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(both @ state.products @ both)
+    if n < 2 or not math.isfinite(spread):
+        return value, None
+    return value, math.sqrt(max(0.0, spread))
+
+
+def _finite(number: float | None) -> float | None:
+    if number is None or not math.isfinite(number):
+        return None
+    return number
+
+
+def _in_units(number: float | None, log: SlateLog) -> float | None:
+    if number is None:
+        return None
+    return number * log.scale
+
+
+def _slots(log: SlateLog, state: SlateState, normalized: bool) -> tuple[SlotValue, ...]:
+    """Return what each slot contributes, if there is a weight for each."""
+    if not log.by_slot or len(state.slots) != log.slots:
+        return ()
+    largest, found = log.largest if log.bounded else 1.0, []
+    for slot, count in enumerate(state.slots):
+        if count == 0:
+            continue
+        below = state.w[slot] if normalized else count
+        value = None
+        if below > 0:
+            value = _finite(float(state.wr[slot] / below) * largest)
+        found.append(
+            SlotValue(
+                position=slot + 1,
+                rows=int(count),
+                position_weight=float(log.position_weights[slot]),
+                value=value,
+                logging_value=float(state.logged[slot] / count) * largest,
+                mean_weight=float(state.w[slot] / count),
+            )
+        )
+    return tuple(found)
+
+
+def _why_not(log: SlateLog, policy: SlatePolicy, p_value: float) -> Note | None:
+    """Return why there is no interval; None if there is one."""
+    if isinstance(policy, GreedySlate) and shares_rows(log, policy.learned_from):
+        return Note(
+            "the policy was learned from these rows; evaluate it on held-out rows (SlateLog.split)",
+            kind="in-sample",
+        )
+    if p_value < SUSPICIOUS:
+        return Note(
+            f"the rows contradict their propensities (p = {p_value:.2g}): the mean weight is above "
+            "1, so the propensities are too small or of other slates; correct them",
+            kind="contradicted",
+        )
+    return None
+
+
+def shares_rows(log: SlateLog, other: Any) -> bool:
+    """Whether a slate log may have rows of another one."""
+    if not isinstance(other, SlateLog) or other.source is not log.source:
+        return False
+    mine, theirs = log.selector, other.selector
+    if isinstance(mine, HeldOut) and isinstance(theirs, HeldOut):
+        return replace(mine, test=not mine.test) != theirs
+    return True
+
+
+def _notes(
+    log: SlateLog,
+    policy: SlatePolicy,
+    estimator: SlateEstimator,
+    interval: str,
+    why_not: Note | None,
+    shift: float,
+) -> tuple[Note, ...]:
+    """Return what a reader must know, the most important first."""
+    notes = []
+    if why_not is not None:
+        notes.append(why_not)
+    notes.append(Note(f"assumes: {estimator.assumption}", kind="assumptions"))
+    unknown = policy.unknown(log.actions)
+    if unknown:
+        named = ", ".join(map(repr, unknown[:5]))
+        notes.append(
+            Note(
+                f"the target shows actions that were never logged ({named}): what it earns by them "
+                "is not counted",
+                kind="unsupported",
+            )
+        )
+    if why_not is None and interval == "deadline":
+        notes.append(Note("assumes independent rows and a fixed logger", kind="independent-rows"))
+    if why_not is None and interval == "normal":
+        notes.append(Note("the interval is asymptotic: not valid at every n", kind="asymptotic"))
+    if why_not is None and shift > 0 and interval != "normal":
+        notes.append(
+            Note(
+                f"weights may be negative, down to -{shift:.4g}: the bounds are those of credits "
+                "shifted by that, and wider",
+                kind="shifted",
+            )
+        )
+    return tuple(notes)

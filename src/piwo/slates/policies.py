@@ -1,0 +1,492 @@
+"""Policies that show slates: what the probability of the shown slate is, under each of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from piwo.checks import check_listed, is_number, shown
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions, Label
+from piwo.logs.batch import Floats
+from piwo.logs.features import Features
+from piwo.logs.foreign import RowError
+from piwo.messages import argument
+from piwo.slates.rows import Codes, SlateRows
+
+__all__ = [
+    "Deterministic",
+    "Factored",
+    "FromColumns",
+    "GreedySlate",
+    "Probability",
+    "SlatePolicy",
+    "Uniform",
+]
+
+Probability: TypeAlias = Literal["above", "marginal", "slate"]
+"""Probabilities of a shown slate: of each action given those above it, of each action in its slot,
+of the whole slate."""
+
+
+class SlatePolicy(ABC):
+    """Base of all slate policies, of loggers and of targets.
+
+    Tables are (n, L) and 1 beyond the end of a slate.
+    """
+
+    gives: ClassVar[frozenset[str]] = frozenset({"above", "marginal", "slate"})
+    """Which probabilities it can state."""
+    independent: bool = False
+    """Whether the slots are drawn independently given the context."""
+    ranks: int = 0
+    """m, if it shows uniform rankings of m items; otherwise 0."""
+    numbers: tuple[str, ...] = ()
+    """Columns of probabilities that it reads."""
+    slate_columns: tuple[str, ...] = ()
+    """Columns of slates that it reads."""
+
+    @property
+    def encoding(self) -> Features | None:
+        """The context that it reads; None if it reads none."""
+        return None
+
+    def states(self, what: Probability) -> bool:
+        """Whether it can state such probabilities."""
+        return what in self.gives
+
+    def aligned(self, actions: Actions) -> SlatePolicy:  # noqa: ARG002 (only some have labels)
+        """Return the policy over an action list."""
+        return self
+
+    def unknown(self, actions: Actions) -> tuple[Label, ...]:  # noqa: ARG002
+        """Return the actions that it shows and an action list lacks, as far as it names them."""
+        return ()
+
+    @abstractmethod
+    def above(self, rows: SlateRows) -> Floats:
+        """Return the probability of each shown action given those above it, (n, L)."""
+
+    @abstractmethod
+    def marginal(self, rows: SlateRows) -> Floats:
+        """Return the probability of each shown action in its slot, (n, L)."""
+
+    def slate(self, rows: SlateRows) -> Floats:
+        """Return the probability of the shown slate, (n,)."""
+        return np.asarray(self.above(rows).prod(axis=1))
+
+    def across(self, rows: SlateRows) -> Floats:  # noqa: ARG002 (others look at them)
+        """Return the probability of shown action l in slot j, (n, L, L); 0 beyond the end.
+
+        Raises:
+            UsageError: if only probabilities in the action's own slot are known.
+        """
+        raise UsageError(
+            f"{type(self).__name__} states the probability of a shown action in its own slot only, "
+            "and a logger of uniform rankings needs those in all slots; use slates.Factored, "
+            "slates.Uniform or slates.Deterministic"
+        )
+
+
+@dataclass(frozen=True)
+class FromColumns(SlatePolicy):
+    """A policy whose probabilities of the shown slate are columns of the log.
+
+    Args:
+        above: list column: the probability of each shown action given the actions above it.
+        marginal: list column: the probability of each shown action in its slot, whatever is above.
+        slate: the probability of the whole slate.
+        independent: whether slots are drawn independently given the context; then `above` and
+            `marginal` are the same, and one of them suffices.
+
+    >>> FromColumns("pi", independent=True).states("marginal")
+    True
+    """
+
+    above_column: str | None = None
+    marginal_column: str | None = None
+    slate_column: str | None = None
+    independent: bool = False
+
+    def __init__(
+        self,
+        above: str | None = None,
+        marginal: str | None = None,
+        slate: str | None = None,
+        independent: bool = False,
+    ) -> None:
+        for name, value in {"above": above, "marginal": marginal, "slate": slate}.items():
+            if value is not None and not isinstance(value, str):
+                raise UsageError(f"{argument(name)}={value!r} is not a column name, expected text")
+        if above is None and marginal is None and slate is None:
+            columns = ", ".join(map(argument, ("above", "marginal", "slate")))
+            raise UsageError(f"got no column of probabilities, expected at least one of {columns}")
+        if independent:
+            above, marginal = above or marginal, marginal or above
+        object.__setattr__(self, "above_column", above)
+        object.__setattr__(self, "marginal_column", marginal)
+        object.__setattr__(self, "slate_column", slate)
+        object.__setattr__(self, "independent", independent)
+
+    def states(self, what: Probability) -> bool:
+        """Whether there is a column of such probabilities, or one that they follow from."""
+        if what == "above":
+            return self.above_column is not None
+        if what == "marginal":
+            return self.marginal_column is not None
+        return self.slate_column is not None or self.above_column is not None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns."""
+        named = (self.above_column, self.marginal_column, self.slate_column)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+    def above(self, rows: SlateRows) -> Floats:
+        """Return the column, (n, L)."""
+        return _column(rows, self.above_column)
+
+    def marginal(self, rows: SlateRows) -> Floats:
+        """Return the column, (n, L)."""
+        return _column(rows, self.marginal_column)
+
+    def slate(self, rows: SlateRows) -> Floats:
+        """Return the column, or the product of the probabilities by slot, (n,)."""
+        if self.slate_column is not None:
+            return _column(rows, self.slate_column)
+        return super().slate(rows)
+
+
+def _column(rows: SlateRows, name: str | None) -> Floats:
+    assert name is not None
+    assert rows.numbers is not None
+    return rows.numbers[name]
+
+
+@dataclass(frozen=True, eq=False)
+class Factored(SlatePolicy):
+    """Slots drawn independently, each from its own distribution; an item may be shown twice.
+
+    Args:
+        slots: for each position, label -> probability.
+
+    Raises:
+        UsageError: for probabilities that are negative or do not sum to 1.
+
+    >>> Factored([{"a": 0.5, "b": 0.5}, {"b": 1.0}]).independent
+    True
+    """
+
+    slots: Sequence[Mapping[Label, float]]
+    independent: bool = True
+    _table: Floats | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_listed("slots", self.slots)
+        for position, one in enumerate(self.slots, 1):
+            given: Any = one
+            numeric = isinstance(given, Mapping) and all(map(is_number, given.values()))
+            if not numeric or any(p < 0 for p in given.values()):
+                raise UsageError(
+                    f"position {position} is {shown(one)}, expected label -> probability, none "
+                    "of them negative"
+                )
+            total = sum(one.values())
+            if abs(total - 1.0) > 1e-6:
+                raise UsageError(
+                    f"the probabilities of position {position} sum to {total:.9g}, expected 1"
+                )
+        if not self.slots:
+            raise UsageError(f"{argument('slots')} is empty; give a distribution for each position")
+
+    def unknown(self, actions: Actions) -> tuple[Label, ...]:
+        """Return the labels with a probability above 0 that an action list lacks."""
+        named = [label for one in self.slots for label, p in one.items() if p > 0]
+        return tuple(x for x in dict.fromkeys(named) if x not in actions)
+
+    def aligned(self, actions: Actions) -> Factored:
+        """Return the policy with its table of positions and actions."""
+        table = np.zeros((len(self.slots), len(actions)))
+        for position, one in enumerate(self.slots):
+            for label, p in one.items():
+                if label in actions:
+                    table[position, actions.index(label)] = p
+        return Factored(self.slots, _table=table)
+
+    def above(self, rows: SlateRows) -> Floats:
+        """Return the probabilities of the shown actions, (n, L)."""
+        return self.marginal(rows)
+
+    def marginal(self, rows: SlateRows) -> Floats:
+        """Return the probabilities of the shown actions, (n, L)."""
+        table = self._checked(rows)
+        found = table[np.arange(rows.slots), rows.action]
+        return np.where(rows.mask, found, 1.0)
+
+    def across(self, rows: SlateRows) -> Floats:
+        """Return the probability of shown action l in slot j, (n, L, L)."""
+        found = self._checked(rows).T[rows.action]
+        return _within(rows, found)
+
+    def _checked(self, rows: SlateRows) -> Floats:
+        assert self._table is not None
+        _require_slots(len(self.slots), rows, "distributions")
+        return self._table[np.minimum(np.arange(rows.slots), len(self.slots) - 1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform(SlatePolicy):
+    """Uniform without repeats: every ordered choice of L of the m items is as likely.
+
+    Args:
+        items: labels of the m items.
+
+    >>> Uniform(["a", "b", "c"]).ranks
+    3
+    """
+
+    items: Actions
+    _places: Codes | None = field(default=None, repr=False)
+
+    def __init__(self, items: Sequence[Label] | Actions, _places: Codes | None = None) -> None:
+        if not isinstance(items, Actions):
+            items = Actions(items)
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "_places", _places)
+
+    @property
+    def ranks(self) -> int:  # type: ignore[override]
+        """The number m of items."""
+        return len(self.items)
+
+    def unknown(self, actions: Actions) -> tuple[Label, ...]:
+        """Return the items that an action list lacks."""
+        return tuple(x for x in self.items if x not in actions)
+
+    def aligned(self, actions: Actions) -> Uniform:
+        """Return the policy over an action list."""
+        return Uniform(self.items, actions.positions_in(self.items))
+
+    def above(self, rows: SlateRows) -> Floats:
+        """Return 1/(m - l) for slot l = 0, 1, ..., and 0 for repeats and other items, (n, L)."""
+        m = len(self.items)
+        _require_slots(m, rows, "items")
+        left = np.maximum(1.0, m - np.arange(rows.slots))
+        found = self._shows(rows) / left
+        same = rows.action[:, :, None] == rows.action[:, None, :]
+        # whether the same item is higher up
+        repeated = np.tril(same, -1).any(axis=2)
+        return np.where(rows.mask, np.where(repeated, 0.0, found), 1.0)
+
+    def marginal(self, rows: SlateRows) -> Floats:
+        """Return 1/m, and 0 for other items, (n, L)."""
+        _require_slots(len(self.items), rows, "items")
+        return np.where(rows.mask, self._shows(rows) / len(self.items), 1.0)
+
+    def across(self, rows: SlateRows) -> Floats:
+        """Return 1/m for every shown item and slot, (n, L, L)."""
+        one = self._shows(rows)[:, :, None] / len(self.items)
+        return _within(rows, np.repeat(one, rows.slots, axis=2))
+
+    def _shows(self, rows: SlateRows) -> Floats:
+        """Return 1 for items among the m, and 0 for others, (n, L)."""
+        assert self._places is not None
+        return np.asarray(self._places[rows.action] >= 0, np.float64)
+
+
+class _OneSlate(SlatePolicy):
+    """Base of the policies that show one slate in each context."""
+
+    @abstractmethod
+    def codes(self, rows: SlateRows) -> Codes:
+        """Return the slate that it shows, (n, L) codes; -1 beyond the end and for others."""
+
+    def above(self, rows: SlateRows) -> Floats:
+        """Return 1 where the shown action is the policy's, otherwise 0, (n, L)."""
+        return self.marginal(rows)
+
+    def marginal(self, rows: SlateRows) -> Floats:
+        """Return 1 where the shown action is the policy's, otherwise 0, (n, L)."""
+        same = rows.action == self.codes(rows)
+        return np.where(rows.mask, same, 1.0)
+
+    def across(self, rows: SlateRows) -> Floats:
+        """Return whether shown action l is the policy's in slot j, (n, L, L)."""
+        same = rows.action[:, :, None] == self.codes(rows)[:, None, :]
+        return _within(rows, same.astype(np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class Deterministic(_OneSlate):
+    """One slate: the same in every row, or that of a list column.
+
+    Args:
+        slate: a list of labels, whose beginning is shown in rows with fewer slots; or the name of
+            a list column with as many labels as the shown slate.
+
+    >>> Deterministic(["b", "a"]).slate_columns, Deterministic("best").slate_columns
+    ((), ('best',))
+    """
+
+    fixed: Sequence[Label] | str
+    _codes: Codes | None = field(default=None, repr=False)
+
+    def __init__(self, slate: Sequence[Label] | str, _codes: Codes | None = None) -> None:
+        if not isinstance(slate, str):
+            check_listed("slate", slate)
+            if not len(slate):
+                raise UsageError(f"{argument('slate')} is empty; give at least one label")
+        object.__setattr__(self, "fixed", slate)
+        object.__setattr__(self, "_codes", _codes)
+
+    @property
+    def slate_columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The column, if it is one."""
+        if isinstance(self.fixed, str):
+            return (self.fixed,)
+        return ()
+
+    def unknown(self, actions: Actions) -> tuple[Label, ...]:
+        """Return the labels that an action list lacks."""
+        if isinstance(self.fixed, str):
+            return ()
+        return tuple(x for x in dict.fromkeys(self.fixed) if x not in actions)
+
+    def aligned(self, actions: Actions) -> Deterministic:
+        """Return the policy over an action list."""
+        if isinstance(self.fixed, str):
+            return self
+        places = [actions.index(x) if x in actions else -1 for x in self.fixed]
+        return Deterministic(self.fixed, np.array(places, np.int32))
+
+    def codes(self, rows: SlateRows) -> Codes:
+        """Return the slates, (n, L)."""
+        if isinstance(self.fixed, str):
+            assert rows.slates is not None
+            return rows.slates[self.fixed]
+        assert self._codes is not None
+        _require_slots(len(self._codes), rows, "labels")
+        padded = np.full(rows.slots, -1, np.int32)
+        count = min(rows.slots, len(self._codes))
+        padded[:count] = self._codes[:count]
+        return np.where(rows.mask, padded, np.int32(-1))
+
+
+@dataclass(frozen=True, eq=False)
+class GreedySlate(_OneSlate):
+    """Fills slots from the first to the last with the best item that is not shown yet.
+
+    Made by `piwo.slates.learn`. The best slate if its reward is the sum of the slots' and items
+    compare alike in all slots; otherwise close to it.
+
+    Args:
+        actions: K labels.
+        features: the context, d columns; None: without.
+        coef: (L, K, d) scores of items in slots.
+        intercept: (L, K).
+
+    >>> best = GreedySlate(
+    ...     Actions(["a", "b"]), None, np.zeros((2, 2, 0)), np.array([[1.0, 2.0], [1.0, 2.0]])
+    ... )
+    >>> best.act(n=1)
+    [['b', 'a']]
+    """
+
+    actions: Actions
+    features: Features | None
+    coef: Floats
+    intercept: Floats
+    learned_from: Any = None
+    """The rows it was learned from, a `SlateLog`."""
+
+    @property
+    def encoding(self) -> Features | None:
+        """The context that it reads."""
+        return self.features
+
+    def __post_init__(self) -> None:
+        slots, items, _ = self.coef.shape
+        if self.intercept.shape != (slots, items) or items != len(self.actions):
+            raise UsageError(
+                f"{argument('coef')} has shape {self.coef.shape} and {argument('intercept')} "
+                f"{self.intercept.shape}, expected (L, {len(self.actions)}, d) and "
+                f"(L, {len(self.actions)})"
+            )
+        if slots > items:
+            raise UsageError(
+                f"there are {slots} slots and {items} actions, expected at least as many actions: "
+                "no item is shown twice"
+            )
+
+    def aligned(self, actions: Actions) -> GreedySlate:
+        """Return the policy over the same actions in another order."""
+        places = actions.positions_in(self.actions)
+        if len(actions) != len(self.actions) or (places < 0).any():
+            raise DataError(
+                f"the log has the actions {actions.preview()}, and the policy was learned for "
+                f"{self.actions.preview()}; declare {argument('actions', '[...]')} when reading"
+            )
+        return GreedySlate(actions, self.features, self.coef[:, places], self.intercept[:, places])
+
+    def act(self, context: Any = None, n: int | None = None) -> list[list[Any]]:
+        """Return the slate of every context, as labels.
+
+        Args:
+            context: a data frame or an (n, d) array; None for a policy without context.
+            n: the number of slates, for a policy without context.
+        """
+        if self.features is None:
+            matrix = np.empty((1 if n is None else n, 0))
+        else:
+            matrix = self.features.encode(context)
+        codes = self._greedy(matrix, len(self.coef))
+        return [self.actions.take(one).tolist() for one in codes]
+
+    def codes(self, rows: SlateRows) -> Codes:
+        """Return the slates, (n, L)."""
+        _require_slots(len(self.coef), rows, "learned positions")
+        slots = min(rows.slots, len(self.coef))
+        if self.features is None:
+            matrix = np.empty((len(rows), 0))
+        else:
+            columns = dict(rows.context or {})
+            matrix, _ = self.features.encode_columns(columns, len(rows))
+            if not np.isfinite(matrix).all():
+                raise DataError(
+                    "the context has missing or infinite values; drop such rows yourself first"
+                )
+        found = np.full((len(rows), rows.slots), -1, np.int32)
+        found[:, :slots] = self._greedy(matrix, slots)
+        return np.where(rows.mask, found, np.int32(-1))
+
+    def _greedy(self, matrix: Floats, slots: int) -> Codes:
+        chosen = np.empty((len(matrix), slots), np.int32)
+        free = np.ones((len(matrix), len(self.actions)), np.bool_)
+        for slot in range(slots):
+            scores = matrix @ self.coef[slot].T + self.intercept[slot]
+            best = np.where(free, scores, -np.inf).argmax(axis=1)
+            chosen[:, slot] = best
+            free[np.arange(len(matrix)), best] = False
+        return chosen
+
+
+def _within(rows: SlateRows, table: Floats) -> Floats:
+    """Return an (n, L, L) table with 0 beyond the ends of slates."""
+    both = rows.mask[:, :, None] & rows.mask[:, None, :]
+    return np.where(both, table, 0.0)
+
+
+def _require_slots(most: int, rows: SlateRows, what: str) -> None:
+    """Raise if a slate has more slots than a policy can fill."""
+    longest = int(rows.lengths.max(initial=0))
+    if longest > most:
+        row = int(rows.rows[int(np.argmax(rows.lengths))])
+        raise RowError(
+            f"shows {longest} actions, and the slate policy has {most} {what}; give a policy of as "
+            "many slots as the longest slate",
+            row,
+        )

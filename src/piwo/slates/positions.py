@@ -1,0 +1,299 @@
+"""Positions of a slate log: one of them as a log of its own, and the values of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from piwo import bounds
+from piwo.checks import check_count, check_delta, check_kind
+from piwo.errors import UsageError
+from piwo.logs.columns import Columns
+from piwo.logs.log import Log
+from piwo.messages import Note, argument
+from piwo.records import Record
+from piwo.reductions.blocks import Partition
+from piwo.slates.estimators import ESTIMATORS
+from piwo.slates.evaluate import check_target, interval_of, lower_end, mean_credit, settled_interval
+from piwo.slates.log import SlateLog
+from piwo.slates.policies import Factored, SlatePolicy
+from piwo.slates.sums import SlateSums, reduce_slates
+from piwo.slates.validation import SlateReader
+from piwo.sources.clusters import Cluster
+from piwo.sources.source import Fragment, Source
+from piwo.visible import visible_lines
+
+__all__ = ["PositionValue", "Positions", "by_position", "position_log"]
+
+_NAMES = ("action", "reward", "propensity")
+
+
+@dataclass(frozen=True)
+class _PositionFragment:
+    """Fragment: one position of the slates of a fragment."""
+
+    fragment: Fragment
+    reader: SlateReader
+    place: int
+
+    @property
+    def start(self) -> int:
+        """A row number that no other fragment has."""
+        return self.fragment.start
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield action, reward, marginal propensity and context of the rows with the position.
+
+        Raises:
+            Refused: if rows break a rule, with their numbers in the slate log.
+        """
+        reader, place = self.reader, self.place
+        scale = reader.largest if reader.largest < float("inf") else 1.0
+        for found in reader.read(self.fragment):
+            rows = found.take(found.lengths > place)
+            labels = pa.array(reader.actions.take(rows.action[:, place]))
+            columns: dict[str, Any] = {
+                "action": labels,
+                "reward": rows.reward[:, place] * scale,
+                "propensity": reader.logger.marginal(rows)[:, place],
+                **(rows.context or {}),
+            }
+            yield pa.record_batch(columns)
+
+
+@dataclass(frozen=True)
+class PositionSource:
+    """The rows of one position of a slate log; slates without it are left out."""
+
+    log: SlateLog
+    place: int
+
+    @property
+    def name(self) -> str:
+        """The log and the position."""
+        return f"position {self.place + 1} of {self.log.name}"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Action, reward, propensity, and the context columns of the slate log."""
+        schema = self.log.source.schema
+        kind = schema.field(self.log.columns.slate).type.value_type
+        # labels are those of the action list: text or whole numbers
+        label = pa.int64() if pa.types.is_integer(kind) else pa.string()
+        fields = [pa.field("action", label)]
+        fields += [pa.field("reward", pa.float64()), pa.field("propensity", pa.float64())]
+        fields += [schema.field(name) for name in self.log.columns.context]
+        return pa.schema(fields)
+
+    @property
+    def rows(self) -> int | None:
+        """None: only a pass can count them."""
+        return None
+
+    @property
+    def steady(self) -> bool:
+        """Whether every pass gives the same rows in the same order."""
+        return self.log.source.steady
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:
+        """Return the position's part of each fragment."""
+        del columns  # what is read is what the slates need
+        reader = self.log.reader(context=True)
+        each = self.log.source.fragments(reader.names)
+        return [_PositionFragment(one, reader, self.place) for one in each]
+
+    def source_id(self) -> tuple[Any, ...]:
+        """Return the slates' and the position."""
+        return ("position", self.place, str(self.log.selector), *self.log.source.source_id())
+
+
+def position_log(log: SlateLog, position: int) -> Log:
+    """Return the log of one position; see `SlateLog.position`."""
+    check_count("position", position, 1, "the position, 1 for the first slot")
+    if position > log.slots:
+        raise UsageError(
+            f"{argument('position')} is {position}, and slates have up to {log.slots} slots"
+        )
+    if not log.by_slot:
+        raise UsageError(
+            f"a log of one position needs the reward of each slot ({argument('rewards')}), and "
+            "this log has that of the slate"
+        )
+    ESTIMATORS["independent"].check(log, log.logger)
+    if isinstance(log.source, Cluster):
+        raise UsageError(f"{log.name} is in a cluster; write it to Parquet files first")
+    taken = [name for name in log.columns.context if name in _NAMES]
+    if taken:
+        raise UsageError(
+            f"context column {taken[0]!r} has the name of a role of the position's log; rename it"
+        )
+    source: Source = PositionSource(log, position - 1)
+    return Log.of(
+        source,
+        Columns(context=log.columns.context),
+        log.actions,
+        reward_range=(0.0, log.largest),
+        logger=log.learning,
+    )
+
+
+@dataclass(frozen=True)
+class PositionValue(Record):
+    """The value of one position, in the reward's own unit.
+
+    >>> PositionValue(1, 10, 0.5, 0.4, 0.3, 0.6, None, 1.0, 1.0).relative
+    1.0
+    """
+
+    position: int
+    """1 for the first slot."""
+    rows: int
+    """Slates that have the position."""
+    logging_value: float
+    """Mean logged reward there, of the items that the logger put there."""
+    value: float | None
+    """Importance-weighted mean reward of the target's items there."""
+    lower: float | None
+    """Lower end of the interval of that value; all positions hold together at 1 - delta."""
+    upper: float | None
+    improvement_lower: float | None
+    """Lower bound on value minus the logger's in the same position."""
+    mean_weight: float
+    """1 on average if the logger shows there all that the target does."""
+    relative: float | None
+    """The value over that of the first position: if the target's items are the same in all
+    positions, how much of a reward the position leaves."""
+
+
+@dataclass(frozen=True)
+class Positions(Record):
+    """The values of all positions of a slate log.
+
+    >>> Positions("uniform", (), 0.05, "deadline", "finite-sample").positions
+    ()
+    """
+
+    name: str
+    positions: tuple[PositionValue, ...]
+    delta: float
+    interval: str
+    guarantee: str
+    notes: tuple[Note, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.name} by position ({self.interval}, {100 * (1 - self.delta):.6g}%)"]
+        for one in self.positions:
+            value = "not defined" if one.value is None else f"{one.value:.4g}"
+            ends = bounds.Interval(one.lower, one.upper)
+            upper = "no upper end" if ends.upper is None else f"{ends.upper:.4g}"
+            lower = "no lower end" if ends.lower is None else f"{ends.lower:.4g}"
+            share = "" if one.relative is None else f", {one.relative:.3g} of the first"
+            lines.append(
+                f"  {one.position}: {value} [{lower}, {upper}]{share}; "
+                f"logged {one.logging_value:.4g} ({one.rows} rows)"
+            )
+        lines += [f"  note: {note}" for note in self.notes]
+        return visible_lines(lines)
+
+
+def by_position(
+    log: SlateLog,
+    policy: SlatePolicy | None = None,
+    *,
+    interval: str = "auto",
+    delta: float = 0.05,
+    name: str | None = None,
+) -> Positions:
+    """Return the value of every position: how much does a slot earn, for the same items?
+
+    Logged means differ by position because the logger puts better items higher. With one mix of
+    items in all positions, by importance weights, what is left is the position's own effect; and
+    the target is compared with the logger position by position.
+
+    Formula: V_l = mean of pi(a_l in slot l)/mu(a_l in slot l) r_l, over the rows that have slot l,
+    of marginal probabilities. Assumes that the reward of a slot depends on its position and its
+    own action alone.
+
+    Args:
+        log: of `slates.read`, with rewards of slots and marginal propensities.
+        policy: the target; None: every action of the log with the same probability, everywhere.
+        interval: see `piwo.slates.evaluate`.
+        delta: error probability of all intervals together; of L positions each has delta / L.
+        name: what to call the policy in the result.
+
+    Returns:
+        A `Positions`. Nothing is weighted with `position_weights`.
+
+    Raises:
+        UsageError: if the log lacks rewards of slots or marginal propensities.
+
+    >>> import piwo
+    >>> log = piwo.slates.read(
+    ...     {"slate": [["a", "b"], ["b", "a"]], "rs": [[1, 0], [0, 1]]},
+    ...     rewards="rs",
+    ...     behavior=piwo.slates.Uniform(["a", "b"]),
+    ... )
+    >>> [(one.position, one.value) for one in by_position(log).positions]
+    [(1, 0.5), (2, 0.5)]
+    """
+    check_kind("log", log, SlateLog, "; piwo.slates.read makes one")
+    check_delta(delta)
+    shown_as = name or "uniform over actions"
+    if policy is None:
+        each = 1.0 / len(log.actions)
+        policy = Factored([dict.fromkeys(log.actions, each)] * log.slots)
+    else:
+        check_target(log, policy)
+        shown_as = name or type(policy).__name__
+    estimator = ESTIMATORS["independent"]
+    estimator.check(log, policy)
+    settled = settled_interval(log, interval)
+    partition = Partition("hash") if settled == "deadline" else None
+    found: list[PositionValue] = []
+    for place in range(log.slots):
+        task = SlateSums(
+            reader=log.reader(policy),
+            estimator=estimator,
+            alpha=log.position_weights,
+            bounded=log.bounded,
+            partition=partition,
+            position=place,
+        )
+        found.append(_position(log, task, settled, delta / log.slots, found))
+    notes = (Note(f"assumes: {estimator.assumption}", kind="assumptions"),)
+    guarantee = "asymptotic" if settled == "normal" else "finite-sample"
+    return Positions(shown_as, tuple(found), delta, settled, guarantee, notes)
+
+
+def _position(
+    log: SlateLog, task: SlateSums, interval: str, delta: float, earlier: list[PositionValue]
+) -> PositionValue:
+    """Return the value of one position."""
+    state = reduce_slates(log, task)
+    n, unit = state.policy.moments.rows, log.largest if log.bounded else 1.0
+    value, error = mean_credit(state)
+    low, high = interval_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
+    better = None
+    if log.bounded and interval != "normal":
+        how = "mixture" if log.learning == "learning" else interval
+        better = lower_end(state.policy, "improvement", bounds.log_inv_delta(delta), how) - 1.0
+        better *= unit
+    relative = None
+    if value is not None:
+        first = earlier[0].value if earlier else value * unit
+        if first:
+            relative = value * unit / first
+    return PositionValue(
+        position=task.position + 1 if task.position is not None else 0,
+        rows=n,
+        logging_value=float(state.logged[0]) / n * unit,
+        value=None if value is None else value * unit,
+        lower=None if low is None else max(0.0, low) * unit,
+        upper=None if high is None else min(1.0, high) * unit,
+        improvement_lower=better,
+        mean_weight=float(state.w[0]) / n,
+        relative=relative,
+    )

@@ -1,0 +1,110 @@
+"""The value of one slate policy on one log, with its interval and what both rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from piwo.evaluation.record import SUSPICIOUS, ends_text
+from piwo.messages import Note
+from piwo.records import Record
+from piwo.visible import visible_lines
+
+__all__ = ["SlateEvaluation", "SlotValue"]
+
+
+@dataclass(frozen=True)
+class SlotValue(Record):
+    """What one slot contributes to the value; rewards are in their own unit.
+
+    >>> SlotValue(1, 10, 1.0, 0.5, 0.4, 1.0).position
+    1
+    """
+
+    position: int
+    """1 for the first slot."""
+    rows: int
+    """Rows whose slate has the slot."""
+    position_weight: float
+    """alpha_l."""
+    value: float | None
+    """Mean of w_l r_l over these rows; self-normalized if the estimate is."""
+    logging_value: float
+    """Mean of r_l."""
+    mean_weight: float
+    """Mean of w_l, which is 1 on average if the logger shows all that the target does."""
+
+
+@dataclass(frozen=True)
+class SlateEvaluation(Record):
+    """The value of one slate policy on one log. Values are in the reward's own unit.
+
+    >>> import piwo
+    >>> log = piwo.slates.read(
+    ...     {"slate": [["a", "b"], ["b", "a"]] * 50, "rs": [[1, 0], [0, 0]] * 50},
+    ...     rewards="rs",
+    ...     behavior=piwo.slates.Uniform(["a", "b"]),
+    ... )
+    >>> print(piwo.slates.evaluate(log, piwo.slates.Deterministic(["a", "b"])))
+    Deterministic: 1 (standard), 95% interval [0.7735, 1.227] (deadline)
+      note: ...
+    """
+
+    name: str
+    estimator: str
+    assumption: str
+    """Under what the value, and the interval, are right: one sentence."""
+    self_normalized: bool
+    value: float | None
+    standard_error: float | None
+    lower: float | None
+    upper: float | None
+    lower_raw: float | None
+    """The lower end as the formula gave it."""
+    upper_raw: float | None
+    interval: str
+    guarantee: str
+    """finite-sample, given the assumption; asymptotic; or none."""
+    delta: float
+    rows: int
+    slots: int
+    """L, the most slots of a slate."""
+    largest_value: float | None
+    """What a slate can be worth at most; None if rewards have no upper end."""
+    shift: float
+    """B: the bounds are those of credits to which this was added, because weights may be as low as
+    -B; 0 for all estimators but the pseudo-inverse. In units of the largest value."""
+    mean_weight: float
+    """Mean over rows of the mean weight of the slots, 1 in expectation."""
+    max_weight: float
+    ess: float | None
+    """Effective sample size of the mean weights; None if weights may be negative."""
+    logging_value: float
+    """Mean value of the logged slates."""
+    improvement_lower: float | None
+    """Lower bound (at delta) on the value minus the logger's."""
+    propensity_p: float
+    """p-value of "propensities are not too small", valid at any n."""
+    by_slot: tuple[SlotValue, ...]
+    """What each slot contributes; empty if weights are of whole slates."""
+    no_interval: Note | None = None
+    """Why there is no interval; None if there is one."""
+    notes: tuple[Note, ...] = ()
+    """What a reader must know, the most important first."""
+
+    @property
+    def bounds_hold(self) -> bool:
+        """Whether it has finite-sample bounds, given the assumption."""
+        return self.guarantee == "finite-sample" and self.propensity_p >= SUSPICIOUS
+
+    def __str__(self) -> str:
+        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        how = self.estimator
+        if self.self_normalized:
+            how += ", self-normalized"
+        ends = f"no interval: {self.no_interval}"
+        if self.no_interval is None:
+            level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
+            ends = f"{level} {ends_text(self.lower, self.upper)} ({self.interval})"
+        lines = [f"{self.name}: {value} ({how}), {ends}"]
+        lines += [f"  note: {note}" for note in self.notes]
+        return visible_lines(lines)

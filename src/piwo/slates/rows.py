@@ -1,0 +1,73 @@
+"""Rows of a slate log, validated: the only input of the sums over slates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from piwo.logs.batch import Floats
+
+__all__ = ["Codes", "SlateRows"]
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class SlateRows:
+    """n slates of at most L slots; what is beyond the end of a slate is masked.
+
+    >>> rows = SlateRows(
+    ...     np.arange(1), np.array([1]), np.array([[2, -1]], np.int32), np.ones((1, 2))
+    ... )
+    >>> rows.mask.tolist()
+    [[True, False]]
+    """
+
+    rows: npt.NDArray[np.int64]
+    """(n,) row numbers in the log."""
+    lengths: npt.NDArray[np.int64]
+    """(n,) the number of slots of each slate, at least 1."""
+    action: Codes
+    """(n, L) codes of the shown actions; -1 beyond the end."""
+    reward: Floats
+    """(n, L) rewards of the slots over the largest, 0 beyond the end; or (n, 1) of the slate."""
+    numbers: Mapping[str, Floats] | None = None
+    """Column -> probabilities: (n, L) by slot, 1 beyond the end; (n,) of slates."""
+    slates: Mapping[str, Codes] | None = None
+    """Column -> (n, L) codes of other slates; -1 for labels that the log does not have."""
+    user_behavior: Codes | None = None
+    """(n,) places in `piwo.slates.USER_BEHAVIORS`."""
+    context: Mapping[str, pa.Array] | None = None
+    """The context columns as read."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def slots(self) -> int:
+        """The number L of slots of the table."""
+        return int(self.action.shape[1])
+
+    @cached_property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """(n, L) whether a slate has this slot."""
+        return np.arange(self.slots) < self.lengths[:, None]
+
+    def take(self, keep: npt.NDArray[np.bool_]) -> SlateRows:
+        """Return the rows of a mask."""
+        kept: dict[str, Any] = {}
+        for name in ("rows", "lengths", "action", "reward", "user_behavior"):
+            value = getattr(self, name)
+            kept[name] = None if value is None else value[keep]
+        for name in ("numbers", "slates"):
+            columns = getattr(self, name) or {}
+            kept[name] = {column: values[keep] for column, values in columns.items()}
+        chosen = pa.array(keep)
+        kept["context"] = {x: y.filter(chosen) for x, y in (self.context or {}).items()}
+        return replace(self, **kept)

@@ -1,0 +1,340 @@
+"""Validation: list columns become rows of slates, or an error that lists the broken rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Floats
+from piwo.logs.features import is_list, is_number
+from piwo.logs.findings import Findings, Refused
+from piwo.logs.numbers import numbers_of
+from piwo.logs.reader import Selector
+from piwo.logs.validation import TOLERANCE
+from piwo.messages import argument
+from piwo.slates.policies import SlatePolicy
+from piwo.slates.rows import Codes, SlateRows
+from piwo.sources.source import Fragment, cut
+from piwo.visible import exact, type_text
+
+__all__ = ["USER_BEHAVIORS", "SlateColumns", "SlateReader", "check_list"]
+
+USER_BEHAVIORS = ("standard", "cascade", "independent")
+"""What the reward of a slot depends on: all shown actions, those above it and its own, its own."""
+
+
+@dataclass(frozen=True)
+class SlateColumns:
+    """The columns of a slate log by role; None: the log has no such column."""
+
+    slate: str
+    reward: str | None = None
+    rewards: str | None = None
+    context: tuple[str, ...] = ()
+    user_behavior: str | None = None
+
+    def used(self) -> tuple[str, ...]:
+        """Return every column that has a role, but those of probabilities."""
+        named = (self.slate, self.reward, self.rewards, *self.context, self.user_behavior)
+        return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+@dataclass(frozen=True)
+class SlateReader:
+    """Reads fragments of a slate log, in any process.
+
+    Args:
+        columns: the roles.
+        actions: the labels.
+        slots: L, the most slots of a slate.
+        largest: the largest reward, by which rewards are divided; infinity: they are not.
+        logger: over the actions; the probabilities of shown slates must be above 0.
+        target: over the actions; None: only the logger is needed.
+        selector: which rows are read; None: all.
+        context: whether rows carry the context.
+    """
+
+    columns: SlateColumns
+    actions: Actions
+    slots: int
+    largest: float
+    logger: SlatePolicy
+    target: SlatePolicy | None = None
+    selector: Selector | None = None
+    context: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are read, each once."""
+        names = list(self.columns.used())
+        if not self._reads_context:
+            names = [name for name in names if name not in self.columns.context]
+        for policy in self._policies:
+            names += [*policy.numbers, *policy.slate_columns]
+            if policy.encoding is not None:
+                names += policy.encoding.columns
+        return tuple(dict.fromkeys(names))
+
+    def read(self, fragment: Fragment) -> Iterator[SlateRows]:
+        """Yield the validated rows of one fragment.
+
+        Raises:
+            Refused: if rows break a rule.
+        """
+        start = fragment.start
+        for whole in fragment.records():
+            for record in cut(whole):
+                rows = np.arange(start, start + record.num_rows)
+                start += record.num_rows
+                if self.selector is not None:
+                    keep = self.selector.keep(rows)
+                    record, rows = record.filter(pa.array(keep)), rows[keep]  # noqa: PLW2901
+                if len(rows):
+                    yield self._rows(record, rows)
+
+    @property
+    def _policies(self) -> tuple[SlatePolicy, ...]:
+        return tuple(x for x in (self.logger, self.target) if x is not None)
+
+    @property
+    def _reads_context(self) -> bool:
+        return self.context or any(x.encoding is not None for x in self._policies)
+
+    def _rows(self, record: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> SlateRows:
+        """Return validated rows.
+
+        Raises:
+            Refused: with every broken rule.
+        """
+        findings, columns = Findings(rows), self.columns
+        lengths = _lengths(record[columns.slate], columns.slate, self.slots, findings)
+        _stop(findings)
+        action = self._codes(record[columns.slate], columns.slate, lengths, findings, known=True)
+        reward = self._reward(record, lengths, findings)
+        numbers = {}
+        for policy in self._policies:
+            for name in policy.numbers:
+                positive = policy is self.logger
+                numbers[name] = _probabilities(
+                    record, name, lengths, self.slots, positive, findings
+                )
+        slates = {}
+        for name in self.target.slate_columns if self.target is not None else ():
+            others = _lengths(record[name], name, self.slots, findings)
+            rule = f"has other numbers of labels than {columns.slate!r}"
+            findings.note(
+                name, rule, "a slate of the target fills the same slots", others != lengths
+            )
+            _stop(findings)
+            slates[name] = self._codes(record[name], name, lengths, findings, known=False)
+        behavior = self._behavior(record, findings)
+        _stop(findings)
+        context = {}
+        if self._reads_context:
+            context = {name: record[name] for name in record.schema.names if name in self._contexts}
+        made = SlateRows(rows, lengths, action, reward, numbers, slates, behavior, context)
+        self._check_logger(made, findings)
+        _stop(findings)
+        return made
+
+    @property
+    def _contexts(self) -> set[str]:
+        names = set(self.columns.context)
+        for policy in self._policies:
+            if policy.encoding is not None:
+                names.update(policy.encoding.columns)
+        return names
+
+    def _codes(
+        self,
+        values: pa.Array,
+        name: str,
+        lengths: npt.NDArray[np.int64],
+        findings: Findings,
+        known: bool,
+    ) -> Codes:
+        """Return the codes of lists of labels, (n, L).
+
+        Args:
+            values: the lists.
+            name: of the column.
+            lengths: (n,) of the lists.
+            findings: what is wrong is noted there.
+            known: whether other labels than those of the action list are refused.
+        """
+        flat = values.flatten()
+        missing = np.zeros((len(lengths), self.slots), np.bool_)
+        mask = np.arange(self.slots) < lengths[:, None]
+        missing[mask] = pc.is_null(flat).to_numpy(zero_copy_only=False)
+        advice = "drop such rows yourself first, or give the action a label"
+        findings.note(name, "has missing labels", advice, missing.any(axis=1))
+        codes = np.full((len(lengths), self.slots), -1, np.int32)
+        codes[mask] = self.actions.codes(flat, name)
+        other = (codes < 0) & mask & ~missing
+        if known and other.any():
+            place = int(np.flatnonzero((codes[mask] < 0) & ~missing[mask])[0])
+            advice = (
+                f"such as {flat[place].as_py()!r}; add them to {argument('actions', '[...]')} or "
+                "correct the column"
+            )
+            listed = f"{len(self.actions)} actions ({self.actions.preview()})"
+            rule = f"holds labels that are not among the {listed}"
+            findings.note(name, rule, advice, other.any(axis=1))
+        return codes
+
+    def _reward(
+        self, record: pa.RecordBatch, lengths: npt.NDArray[np.int64], findings: Findings
+    ) -> Floats:
+        """Return the rewards over the largest one, (n, L) of slots or (n, 1) of slates."""
+        columns = self.columns
+        if columns.rewards is not None:
+            name = columns.rewards
+            found = _padded(record[name], name, lengths, self.slots, 0.0, findings)
+        else:
+            assert columns.reward is not None
+            name = columns.reward
+            flat = numbers_of(record[name], name, findings)
+            if flat is None:
+                flat = np.zeros(record.num_rows)
+            found = flat[:, None]
+        outside = (found < 0.0) | (found > self.largest)
+        if outside.any():
+            example = exact(found[outside][0])
+            advice = f"such as {example}; declare {argument('reward_range', '(0, hi)')}"
+            rule = f"has a reward outside the declared range [0, {exact(self.largest)}]"
+            findings.note(name, rule, advice, outside.any(axis=1), kind="range")
+        if np.isfinite(self.largest):
+            found = found / self.largest
+        return found
+
+    def _behavior(self, record: pa.RecordBatch, findings: Findings) -> Codes | None:
+        name = self.columns.user_behavior
+        if name is None:
+            return None
+        codes = Actions(USER_BEHAVIORS).codes(record[name], name)
+        known = ", ".join(map(repr, USER_BEHAVIORS))
+        findings.note(name, f"is not one of {known}", "correct the column", codes < 0)
+        return codes
+
+    def _check_logger(self, rows: SlateRows, findings: Findings) -> None:
+        """Note the rows whose logged probabilities are 0 or contradict each other."""
+        logger, above, first = self.logger, None, None
+        slate = self.columns.slate
+        if logger.states("above"):
+            above = logger.above(rows)
+            rule = "holds slates that the logger cannot show"
+            impossible = (above <= 0).any(axis=1)
+            findings.note(slate, rule, "correct the log or the declared logger", impossible)
+            first = above[:, 0]
+        if logger.states("marginal") and not logger.ranks:
+            marginal = logger.marginal(rows)
+            if first is not None:
+                rule = "has another probability in the first slot than the marginal one"
+                wrong = np.abs(first - marginal[:, 0]) > TOLERANCE
+                findings.note(slate, rule, "nothing is above the first slot", wrong)
+        if above is not None and logger.states("slate"):
+            whole, product = logger.slate(rows), above.prod(axis=1)
+            # the rounding of float32 in each slot
+            wrong = np.abs(whole - product) > 1e-5 * rows.slots * product + TOLERANCE * 1e-3
+            rule = "has a probability that is not the product of those of its slots"
+            findings.note(slate, rule, "one of the two columns is wrong", wrong)
+
+
+def check_list(kind: pa.DataType, name: str, what: str) -> None:
+    """Raise unless a column holds lists.
+
+    Args:
+        kind: the type of the column.
+        name: of the column.
+        what: the lists hold.
+
+    >>> check_list(pa.list_(pa.string()), "slate", "labels")
+    """
+    if not is_list(kind):
+        raise DataError(
+            f"column {name!r} has {type_text(kind)}, expected lists of {what}, one for each slot"
+        )
+
+
+def _stop(findings: Findings) -> None:
+    if findings.fatal:
+        raise Refused(findings.fatal)
+
+
+def _lengths(values: pa.Array, name: str, slots: int, findings: Findings) -> npt.NDArray[np.int64]:
+    """Return the lengths of lists, (n,), after noting those that are missing, empty or too long."""
+    missing = pc.is_null(values).to_numpy(zero_copy_only=False)
+    findings.note(name, "is missing", "drop such rows yourself first", missing)
+    found = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+    lengths = np.asarray(found, np.int64)
+    findings.note(name, "holds an empty slate", "leave out such rows", (lengths == 0) & ~missing)
+    advice = f"declare {argument('slots')}, the most slots of a slate"
+    findings.note(name, f"has more than {slots} slots", advice, lengths > slots)
+    return lengths
+
+
+def _padded(
+    values: pa.Array,
+    name: str,
+    lengths: npt.NDArray[np.int64],
+    slots: int,
+    fill: float,
+    findings: Findings,
+) -> Floats:
+    """Return lists of numbers as an (n, L) table, filled beyond the end of a slate."""
+    check_list(values.type, name, "numbers")
+    entry = values.type.value_type
+    if not (is_number(entry) or pa.types.is_null(entry)):
+        raise DataError(f"column {name!r} has {type_text(values.type)}, expected lists of numbers")
+    table = np.full((len(lengths), slots), fill)
+    absent = pc.is_null(values).to_numpy(zero_copy_only=False)
+    bad = findings.note(name, "is missing", "drop such rows yourself first", absent)
+    found = pc.fill_null(pc.list_value_length(values), -1).to_numpy(zero_copy_only=False)
+    rule, advice = "does not hold one number for each slot", "correct the log"
+    bad |= findings.note(name, rule, advice, (found != lengths) & ~absent)
+    if bad:
+        return table
+    flat = values.flatten().cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    table[np.arange(slots) < lengths[:, None]] = flat
+    wrong = ~np.isfinite(table)
+    if wrong.any():
+        rule = "has missing or infinite numbers"
+        findings.note(name, rule, "find out why; nothing is filled in", wrong.any(axis=1))
+        table[wrong] = fill
+    return table
+
+
+def _probabilities(
+    record: pa.RecordBatch,
+    name: str,
+    lengths: npt.NDArray[np.int64],
+    slots: int,
+    positive: bool,
+    findings: Findings,
+) -> Floats:
+    """Return a column of probabilities, (n, L) by slot or (n,) of slates."""
+    values = record[name]
+    if is_list(values.type):
+        found = _padded(values, name, lengths, slots, 1.0, findings)
+        table = found
+    else:
+        flat = numbers_of(values, name, findings)
+        if flat is None:
+            flat = np.ones(len(lengths))
+        found, table = flat, flat[:, None]
+    findings.note(name, "is negative", "probabilities lie in [0, 1]", (table < 0).any(axis=1))
+    if positive:
+        rule = "is 0, which cannot happen for an action that was shown,"
+        findings.note(name, rule, "correct the log", (table == 0).any(axis=1))
+    rule = f"is above 1 by more than {TOLERANCE:g}"
+    above = (table > 1 + TOLERANCE).any(axis=1)
+    findings.note(name, rule, "probabilities lie in [0, 1]", above)
+    capped: Floats = np.minimum(found, 1.0)
+    return capped

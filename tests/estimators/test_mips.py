@@ -1,0 +1,137 @@
+"""MIPS: by hand, beside a naive twin, right under its assumption and biased otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo import UsageError
+from piwo.estimators import mips
+
+CATEGORIES = {"a": "low", "b": "low", "z": "high"}
+
+
+def by_hand(**options: Any) -> piwo.Log:
+    return piwo.Log.from_arrays(
+        action=["a", "b", "z", "z"],
+        reward=[1.0, 0.5, 1.0, 0.0],
+        actions=["a", "b", "z"],
+        **options,
+    )
+
+
+def test_exact_weights_worked_by_hand() -> None:
+    log = by_hand(propensities=[[0.2, 0.3, 0.5]] * 3 + [[0.1, 0.1, 0.8]])
+    found = mips(log, [[0.6, 0.0, 0.4]] * 4, CATEGORIES)
+    # low: .6/.5 = 1.2 for a and b alike; high: .4/.5 = .8, and .4/.8 = .5 in the last row
+    assert found.value == pytest.approx((1.2 * 1.0 + 1.2 * 0.5 + 0.8 * 1.0) / 4)
+    assert found.mean_weight == pytest.approx((1.2 + 1.2 + 0.8 + 0.5) / 4)
+    assert found.max_weight == pytest.approx(1.2)
+    assert found.exact
+    assert found.categories == 2
+
+
+def test_estimated_weights_worked_by_hand() -> None:
+    log = by_hand(propensity=[0.2, 0.3, 0.5, 0.8])
+    found = mips(log, [[0.6, 0.0, 0.4]] * 4, CATEGORIES)
+    # low: mean of .6/.2 and 0 is 1.5; high: mean of .8 and .5 is .65
+    assert found.value == pytest.approx((1.5 * (1.0 + 0.5) + 0.65 * 1.0) / 4)
+    assert not found.exact
+    assert any(note.kind == "estimated-weights" for note in found.notes)
+
+
+def test_one_category_each_is_importance_weighting() -> None:
+    rng = np.random.default_rng(0)
+    mu = rng.dirichlet(np.ones(3), 300)
+    action = np.array([rng.choice(3, p=p) for p in mu])
+    log = piwo.Log.from_arrays(
+        action=action,
+        reward=rng.uniform(-1, 3, 300),
+        propensities=mu,
+        actions=[0, 1, 2],
+        reward_range=(-1, 3),
+    )
+    pi = rng.dirichlet(np.ones(3), 300)
+    found = mips(log, pi, {0: "x", 1: "y", 2: "z"})
+    plain = piwo.evaluate(log, pi)
+    assert found.value == pytest.approx(plain.value)
+    assert found.standard_error == pytest.approx(plain.standard_error)
+    assert found.ess == pytest.approx(plain.ess)
+
+
+def test_one_category_for_all_is_the_mean_reward() -> None:
+    log = by_hand(propensities=[[0.2, 0.3, 0.5]] * 4)
+    found = mips(log, [[0.6, 0.0, 0.4]] * 4, dict.fromkeys("abz", 1))
+    assert found.value == pytest.approx(2.5 / 4)
+
+
+def simulated(inside: float, full: bool, seed: int = 0) -> tuple[piwo.Log, Any, float]:
+    """20 actions in two categories; `inside`: how much rewards differ inside a category."""
+    rng = np.random.default_rng(seed)
+    n, items = 20_000, 20
+    category = np.arange(items) % 2
+    place = np.linspace(-1, 1, items)
+    mu = rng.dirichlet(np.full(items, 5.0))
+    # the target prefers the last actions of each category
+    pi = np.exp(3.0 * place) / np.exp(3.0 * place).sum()
+    chance = 0.3 + 0.4 * category + inside * place
+    action = rng.choice(items, n, p=mu)
+    given: dict[str, Any] = {"propensity": mu[action]}
+    if full:
+        given = {"propensities": np.tile(mu, (n, 1))}
+    log = piwo.Log.from_arrays(
+        action=action,
+        reward=(rng.random(n) < chance[action]) * 1.0,
+        actions=list(range(items)),
+        **given,
+    )
+    return log, piwo.policies.Tabular(pi, log.actions), float(pi @ chance)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_right_if_the_category_says_all_and_biased_otherwise(full: bool) -> None:
+    names = {i: i % 2 for i in range(20)}
+    log, policy, truth = simulated(0.0, full)
+    found = mips(log, policy, names)
+    assert found.standard_error is not None
+    assert found.value == pytest.approx(truth, abs=4 * found.standard_error)
+    plain = piwo.evaluate(log, policy)
+    assert plain.standard_error is not None
+    if full:
+        assert found.standard_error < plain.standard_error / 2
+    log, policy, truth = simulated(0.25, full)
+    found = mips(log, policy, names)
+    assert found.standard_error is not None
+    assert abs(found.value - truth) > 5 * found.standard_error
+
+
+def test_the_standard_error_of_estimated_weights_is_that_of_the_estimate() -> None:
+    names = {i: i % 2 for i in range(20)}
+    values, said = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        mu, pi = np.full(20, 0.05), np.linspace(0.0, 0.1, 20)
+        action = rng.choice(20, 500, p=mu)
+        log = piwo.Log.from_arrays(
+            action=action,
+            reward=(rng.random(500) < 0.3 + 0.4 * (action % 2)) * 1.0,
+            propensity=mu[action],
+            actions=list(range(20)),
+        )
+        found = mips(log, piwo.policies.Tabular(pi / pi.sum(), log.actions), names)
+        values.append(found.value)
+        said.append(found.standard_error)
+    assert np.mean(said) == pytest.approx(np.std(values), rel=0.25)
+
+
+def test_what_is_refused() -> None:
+    log = by_hand(propensities=[[0.2, 0.3, 0.5]] * 4)
+    with pytest.raises(UsageError, match=r"no category for 1 of the 3 actions \('z'\)"):
+        mips(log, [[0.6, 0.0, 0.4]] * 4, {"a": 1, "b": 1})
+    with pytest.raises(UsageError, match="the weight of a category needs those of all its"):
+        mips(log, [0.6, 0.0, 0.4, 0.4], CATEGORIES)
+    with pytest.raises(UsageError, match="categories is"):
+        mips(log, [[0.6, 0.0, 0.4]] * 4, ["low", "low", "high"])  # type: ignore[arg-type]

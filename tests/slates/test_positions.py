@@ -1,0 +1,150 @@
+"""Positions of slates: logs of one position, values by position, and learned slates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo import UsageError, slates
+
+RELEVANCE = {"a": 0.2, "b": 0.4, "c": 0.8}
+SEEN = (1.0, 0.5)
+"""A reader looks at the second position half of the time."""
+
+
+def clicks(rows: int, seed: int, context: bool = False) -> dict[str, list[Any]]:
+    """Slates of a logger that puts good items first; clicks by relevance times examination."""
+    rng = np.random.default_rng(seed)
+    items = list(RELEVANCE)
+    mu = np.array([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]])
+    young = rng.random(rows) < 0.5
+    shown = np.stack([rng.choice(3, rows, p=mu[slot]) for slot in range(2)], axis=1)
+    relevance = np.array(list(RELEVANCE.values()))[shown]
+    if context:
+        # the young like a, the others c
+        relevance = np.where(young[:, None], 0.9 - relevance, relevance)
+    rewards = (rng.random((rows, 2)) < relevance * np.array(SEEN)) * 1.0
+    made: dict[str, list[Any]] = {"s": [[items[i] for i in row] for row in shown]}
+    made["rs"] = rewards.tolist()
+    made["mu"] = mu[np.arange(2), shown].tolist()
+    made["young"] = (young * 1.0).tolist()
+    return made
+
+
+def log_of(table: dict[str, list[Any]], **options: Any) -> slates.SlateLog:
+    return slates.read(
+        table, slate="s", rewards="rs", propensities="mu", independent=True, **options
+    )
+
+
+def test_the_log_of_a_position_has_its_rows() -> None:
+    table = {"s": [["a", "b"], ["b"], ["a", "a"]], "rs": [[1, 2], [3], [4, 5]]}
+    table["mu"] = [[0.5, 0.25], [0.5], [0.5, 0.75]]  # type: ignore[list-item]
+    log = log_of(table | {"x": [7.0, 8.0, 9.0]}, context="x", reward_range=(0, 5))
+    second = log.position(2)
+    assert second.actions.labels == ("a", "b")
+    (batch,) = second.each_batch()
+    assert second.actions.take(batch.action).tolist() == ["b", "a"]
+    assert (batch.reward * 5).tolist() == [2.0, 5.0]
+    assert batch.propensity.tolist() == [0.25, 0.75]
+    assert piwo.evaluate(second, piwo.policies.Uniform(second.actions)).rows == 2
+    assert second.has_context
+
+
+def test_errors_in_a_position_name_the_rows_of_the_slate_log() -> None:
+    table = {"s": [["a"], ["a", "b"]], "rs": [[1.0], [1.0, 7.0]], "mu": [[0.5], [0.5, 0.5]]}
+    log = log_of(table)
+    with pytest.raises(piwo.DataError, match=r"column 'rs' has a reward outside .* 0: 1\)"):
+        piwo.evaluate(log.position(2), piwo.policies.Uniform(["a", "b"]))
+
+
+def test_positions_that_there_are_not() -> None:
+    log = log_of(clicks(10, 0))
+    with pytest.raises(UsageError, match=r"position is 3, and slates have up to 2 slots"):
+        log.position(3)
+    with pytest.raises(UsageError, match="position is 0"):
+        log.position(0)
+    whole = slates.read(
+        {"s": [["a"]], "r": [1], "p": [0.5]}, slate="s", reward="r", slate_propensity="p"
+    )
+    with pytest.raises(UsageError, match="needs the reward of each slot"):
+        whole.position(1)
+
+
+def test_a_position_evaluated_by_itself_is_the_slot_of_the_whole() -> None:
+    log = log_of(clicks(2000, 1))
+    target = slates.Factored([{"a": 0.6, "b": 0.2, "c": 0.2}, {"a": 0.1, "b": 0.1, "c": 0.8}])
+    whole = slates.evaluate(log, target, estimator="independent")
+    each = slates.by_position(log, target, interval="mixture", delta=0.1)
+    for place, one in enumerate(each.positions):
+        policy = piwo.policies.Tabular(list(target.slots[place].values()), log.actions)
+        alone = piwo.evaluate(log.position(place + 1), policy, interval="mixture", delta=0.05)
+        assert one.value == pytest.approx(alone.value)
+        assert one.lower == pytest.approx(alone.lower, rel=1e-6)
+        assert one.upper == pytest.approx(alone.upper, rel=1e-6)
+        assert one.logging_value == pytest.approx(alone.logging_value)
+        assert whole.by_slot[place].value == pytest.approx(alone.value)
+
+
+def test_position_bias_is_what_the_position_leaves_of_the_same_items() -> None:
+    log = log_of(clicks(40_000, 2))
+    found = slates.by_position(log)
+    first, second = found.positions
+    # The logger puts good items first, so that logged means exaggerate the bias.
+    assert second.logging_value / first.logging_value < 0.4
+    assert second.relative == pytest.approx(SEEN[1], abs=0.03)
+    truth = np.mean(list(RELEVANCE.values()))
+    for one, seen in zip(found.positions, SEEN, strict=True):
+        assert one.lower is not None
+        assert one.upper is not None
+        assert one.lower < truth * seen < one.upper
+    # The same items in the second position are better than what the logger puts there.
+    assert second.improvement_lower is not None
+    assert second.improvement_lower > 0
+    assert "of the first" in str(found)
+
+
+def test_learned_slates_show_no_item_twice_and_are_better() -> None:
+    log = log_of(clicks(4000, 3, context=True), context="young")
+    learned = slates.learn(log, holdout=0.5)
+    assert learned.policy.act([[1.0], [0.0]]) == [["a", "b"], ["c", "b"]]
+    found = learned.evaluation
+    assert found.estimator == "independent"
+    assert found.improvement_lower is not None
+    assert found.improvement_lower > 0
+    assert found.rows < 4000
+
+
+def test_a_policy_that_was_learned_from_these_rows_gets_no_interval() -> None:
+    log = log_of(clicks(2000, 3, context=True), context="young")
+    learned = slates.learn(log)
+    found = slates.evaluate(log, learned.policy, estimator="independent")
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "in-sample"
+    assert found.lower is found.improvement_lower is None
+    other = log.split(0.5, seed=0)
+    again = slates.evaluate(other.test, learned.policy, estimator="independent")
+    assert again.lower == learned.evaluation.lower
+    assert slates.evaluate(other.train, learned.policy, estimator="independent").lower is None
+    elsewhere = log_of(clicks(2000, 4, context=True), context="young")
+    assert slates.evaluate(elsewhere, learned.policy, estimator="independent").lower is not None
+
+
+def test_what_learning_needs() -> None:
+    with pytest.raises(UsageError, match="linear in the context"):
+        slates.learn(log_of(clicks(100, 3)))
+    table = {"s": [["a", "a"]], "rs": [[1, 1]], "mu": [[1.0, 1.0]], "x": [1.0]}
+    with pytest.raises(UsageError, match="1 actions and 2 slots"):
+        slates.learn(log_of(table, context="x"))
+
+
+def test_the_parts_of_a_split_have_all_rows() -> None:
+    log = log_of(clicks(1000, 5))
+    parts = log.split(holdout=0.3, seed=4)
+    assert parts.train_rows + parts.test_rows == 1000
+    assert len(parts.test) == parts.test_rows
+    with pytest.raises(UsageError, match="cannot be split"):
+        parts.train.split()

@@ -1,0 +1,228 @@
+"""Reading slates: what is refused, in one line that names the rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from piwo import DataError, UsageError, slates
+
+GOOD: dict[str, list[Any]] = {
+    "s": [["a", "b"], ["b", "a"], ["a"]],
+    "rs": [[1.0, 0.0], [0.5, 1.0], [0.0]],
+    "mu": [[0.5, 1.0], [0.5, 1.0], [0.5]],
+}
+TARGET = slates.Deterministic(["a", "b"])
+
+
+def read(changes: dict[str, Any] | None = None, **options: Any) -> slates.SlateLog:
+    named = {"slate": "s", "rewards": "rs", "propensities": "mu", **options}
+    return slates.read({**GOOD, **(changes or {})}, **named)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"s": [["a", "b"], None, ["a"]]}, r"column 's' is missing in 1 row \(.* 1\)"),
+        ({"s": [["a", "b"], [], ["a"]]}, r"column 's' holds an empty slate in 1 row \(.* 1\)"),
+        ({"s": [["a", "b"], ["b", None], ["a"]]}, r"column 's' has missing labels in 1 row"),
+        ({"rs": [[1.0, 0.0], [0.5], [0.0]]}, r"'rs' does not hold one number for each slot in 1"),
+        ({"rs": [[1.0, 0.0], [0.5, None], [0.0]]}, r"'rs' has missing or infinite numbers in 1"),
+        ({"rs": [[1.0, 0.0], [0.5, 2.0], [0.0]]}, r"outside the declared range \[0, 1\] in 1 row"),
+        ({"rs": [[1.0, 0.0], [0.5, -1.0], [0.0]]}, r"outside the declared range \[0, 1\] in 1 row"),
+        ({"mu": [[0.5, 1.0], [0.0, 1.0], [0.5]]}, r"'mu' is 0, which cannot happen .* \(.* 1\)"),
+        ({"mu": [[0.5, 1.0], [-0.1, 1.0], [0.5]]}, r"column 'mu' is negative in 1 row"),
+        ({"mu": [[0.5, 1.0], [1.1, 1.0], [0.5]]}, r"'mu' is above 1 by more than 0.0001 in 1 row"),
+        ({"mu": [[0.5, 1.0], None, [0.5]]}, r"column 'mu' is missing in 1 row \(.* 1\)"),
+    ],
+)
+def test_rows_that_break_a_rule_are_named(changes: dict[str, Any], message: str) -> None:
+    log = read(changes)
+    with pytest.raises(DataError, match=message) as raised:
+        slates.evaluate(log, TARGET)
+    assert "\n" not in str(raised.value)
+
+
+def test_labels_outside_the_list_and_slates_that_are_too_long() -> None:
+    with pytest.raises(DataError, match=r"not among the 1 actions .*such as 'b'"):
+        slates.evaluate(read(actions=["a"]), TARGET)
+    with pytest.raises(DataError, match=r"column 's' has more than 1 slots in 2 rows"):
+        slates.evaluate(read(slots=1), TARGET)
+
+
+def test_probabilities_that_contradict_each_other() -> None:
+    table = {"whole": [0.5, 0.4, 0.5]}
+    log = read(table, slate_propensity="whole")
+    with pytest.raises(DataError, match=r"not the product of those of its slots in 1 row \(.* 1"):
+        slates.evaluate(log, TARGET)
+    table_alone = {"alone": [[0.5, 0.5], [0.4, 0.5], [0.5]]}
+    log = read(table_alone, marginals="alone")
+    with pytest.raises(DataError, match=r"another probability in the first slot .* 1\)"):
+        slates.evaluate(log, TARGET)
+
+
+def test_what_the_declared_logger_cannot_show_is_refused() -> None:
+    log = slates.read(
+        {"s": [["a", "b"], ["a", "a"]], "r": [0, 1]},
+        slate="s",
+        reward="r",
+        behavior=slates.Uniform(["a", "b"]),
+    )
+    with pytest.raises(DataError, match=r"slates that the logger cannot show in 1 row \(.* 1\)"):
+        slates.evaluate(log, TARGET)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reward": "rs"}, "expected one of reward .* got both"),
+        ({"rewards": None}, "expected one of reward .* got neither"),
+        ({"propensities": None}, "expected the logger's probabilities .* got neither"),
+        ({"behavior": slates.Uniform(["a"])}, "expected the logger's probabilities .* got both"),
+        ({"reward_range": (-1, 1)}, r"expected \(0, hi\)"),
+        ({"position_weights": [1.0, -1.0]}, "position_weights is"),
+        ({"position_weights": [0.0]}, "position_weights is"),
+        ({"slots": 0}, "slots is 0"),
+        ({"where": "rs[1] > 0"}, "where mentions 'rs', which depends on what was decided"),
+        ({"logger": "frozen"}, "logger is 'frozen'"),
+    ],
+)
+def test_arguments_that_do_not_go_together(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        read(None, **options)
+
+
+def test_columns_that_are_no_lists_or_do_not_exist() -> None:
+    with pytest.raises(DataError, match=r"column 's' has .*, expected lists of labels"):
+        read({"s": ["a", "b", "a"]})
+    with pytest.raises(DataError, match=r"column 'mu' has .*, expected lists of probabilities"):
+        read({"mu": [0.5, 0.5, 0.5]})
+    with pytest.raises(DataError, match=r"no column 'slte' for the slate"):
+        read(None, slate="slte")
+    with pytest.raises(DataError, match=r"no column 'pi' for the slate policy"):
+        slates.evaluate(read(), slates.FromColumns(above="pi"))
+    with pytest.raises(UsageError, match=r"position_weights has 1 entries"):
+        slates.evaluate(read(None, position_weights=[1.0]), TARGET)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        ("independent", r"needs the marginal probability .* of the logger; name its column"),
+        ("pseudo-inverse", r"needs a logger that draws slots independently"),
+        ("adaptive", r"needs a column that says what the reward of a slot depends on"),
+        ("ips", r"estimator is 'ips', expected one of standard, independent, cascade"),
+    ],
+)
+def test_estimators_say_what_is_missing(estimator: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        slates.evaluate(read(), TARGET, estimator=estimator)
+
+
+def test_the_target_must_state_the_same_probabilities() -> None:
+    log = read({"pi": [0.5, 0.5, 0.5]})
+    with pytest.raises(UsageError, match=r"given those above it of the target; give slates.From"):
+        slates.evaluate(log, slates.FromColumns(slate="pi"), estimator="cascade")
+    with pytest.raises(UsageError, match=r"expected a SlatePolicy, such as slates.Deterministic"):
+        slates.evaluate(log, "best")  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"row 0: shows 2 actions, and the slate policy has 1"):
+        slates.evaluate(log, slates.Deterministic(["a"]))
+
+
+def test_files_and_queries_are_read_part_by_part(tmp_path: Path) -> None:
+    path = tmp_path / "slates.parquet"
+    many = {name: values * 500 for name, values in GOOD.items()}
+    pq.write_table(pa.table(many), path, row_group_size=100)
+    expected = slates.evaluate(read(many), TARGET)
+    named: dict[str, Any] = {"slate": "s", "rewards": "rs", "propensities": "mu"}
+    for source in (str(path), f"select * from '{path}'"):
+        log = slates.read(source, **named)
+        assert len(log) == 1500
+        found = slates.evaluate(log, TARGET)
+        assert found.value == pytest.approx(expected.value)
+        assert found.lower == pytest.approx(expected.lower)
+
+
+def test_a_condition_chooses_rows_by_what_is_known_before(tmp_path: Path) -> None:
+    path = tmp_path / "slates.parquet"
+    pq.write_table(pa.table({**GOOD, "day": [1, 1, 2]}), path)
+    named: dict[str, Any] = {"slate": "s", "rewards": "rs", "propensities": "mu"}
+    assert len(slates.read(str(path), where="day = 1", **named)) == 2
+    with pytest.raises(UsageError, match="where mentions 's'"):
+        slates.read(str(path), where="len(s) = 2", **named)
+
+
+def test_text_files_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "slates.csv"
+    path.write_text("s,r,p\na,1,0.5\n")
+    with pytest.raises(UsageError, match=r"is not Parquet, and lists are read from Parquet"):
+        slates.read(str(path), slate="s", reward="r", slate_propensity="p")
+    lines = tmp_path / "slates.jsonl"
+    lines.write_text('{"s": ["a"], "r": 1, "p": 0.5}\n')
+    log = slates.read(
+        f"select * from read_json('{lines}')", slate="s", reward="r", slate_propensity="p"
+    )
+    assert slates.evaluate(log, slates.Deterministic(["a"])).value == 2.0
+
+
+@pytest.mark.parametrize("kind", ["list", "large_list", "fixed"])
+def test_every_kind_of_list(kind: str) -> None:
+    text, number = pa.string(), pa.float64()
+    of = {
+        "list": pa.list_,
+        "large_list": pa.large_list,
+        "fixed": lambda entry: pa.list_(entry, 2),
+    }[kind]
+    table = pa.table(
+        {
+            "s": pa.array([["a", "b"], ["b", "a"]], of(text)),
+            "rs": pa.array([[1.0, 0.0], [0.5, 1.0]], of(number)),
+            "mu": pa.array([[0.5, 1.0], [0.5, 1.0]], of(number)),
+        }
+    )
+    log = slates.read(table, slate="s", rewards="rs", propensities="mu")
+    assert slates.evaluate(log, TARGET).value == pytest.approx(1.0)
+
+
+def test_whole_numbers_are_labels_too() -> None:
+    log = slates.read(
+        {"s": [[1, 2], [2, 1]], "rs": [[1, 0], [0, 0]]},
+        slate="s",
+        rewards="rs",
+        behavior=slates.Uniform([1, 2]),
+    )
+    assert slates.evaluate(log, slates.Deterministic([1, 2])).value == 1.0
+
+
+def test_unbounded_rewards_have_a_lower_end_alone() -> None:
+    log = read({"rs": [[9.0, 0.0], [0.5, 100.0], [0.0]]}, reward_range=(0.0, np.inf))
+    found = slates.evaluate(log, TARGET)
+    assert found.upper is None
+    assert found.lower is not None
+    assert found.largest_value is None
+    assert found.improvement_lower is None
+
+
+def test_a_logger_that_learned_gets_the_mixture() -> None:
+    log = read(None, logger="learning")
+    assert slates.evaluate(log, TARGET).interval == "mixture"
+    with pytest.raises(UsageError, match="'deadline' needs independent rows"):
+        slates.evaluate(log, TARGET, interval="deadline")
+
+
+def test_results_are_plain_json() -> None:
+    import json
+
+    found = slates.evaluate(read(), TARGET)
+    assert json.loads(json.dumps(found.to_dict()))["estimator"] == "standard"
+    assert "assumes: nothing is assumed" in str(found)
+
+
+def test_actions_that_were_never_logged_are_said() -> None:
+    found = slates.evaluate(read(), slates.Deterministic(["a", "z"]))
+    assert any(note.kind == "unsupported" and "'z'" in note for note in found.notes)
