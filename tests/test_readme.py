@@ -57,7 +57,7 @@ def require_run(line, capsys):
     return out
 
 
-@pytest.mark.parametrize("page", ["docs/guide.md", "docs/adaptive.md", "docs/formats.md"])
+@pytest.mark.parametrize("page", ["docs/guide.md", "docs/adaptive.md", "docs/formats.md", "docs/slates.md"])
 def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_python(page)
@@ -96,6 +96,7 @@ def test_links_lead_somewhere():
         "docs/statistics.md",
         "docs/bounds.md",
         "docs/quality.md",
+        "docs/slates.md",
     ):
         text = (ROOT / page).read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([\w./-]+)\)", text):

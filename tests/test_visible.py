@@ -54,6 +54,14 @@ def model_estimate_of(name: str) -> ModelEstimate:
     )
 
 
+SLATES = piwo.slates.read(
+    {"s": [["a"], ["b"]], "rs": [[1.0], [0.0]]},
+    slate="s",
+    rewards="rs",
+    behavior=piwo.slates.Uniform(["a", "b"]),
+)
+
+
 PRINTED: dict[str, Callable[[str], object]] = {
     "Evaluation": lambda name: piwo.evaluate(log_of("a"), Constant("a", ["a", "b"]), name=name),
     "Selection": lambda name: piwo.select(
@@ -63,6 +71,15 @@ PRINTED: dict[str, Callable[[str], object]] = {
         piwo.evaluation.coverage(log_of("a"), Uniform(["a", "b"]), gamma=0.1), name=name
     ),
     "ModelEstimate": model_estimate_of,
+    "MarginalEstimate": lambda name: piwo.estimators.mips(
+        log_of("a"), Uniform(["a", "b"]), {"a": 1, "b": 2}, name=name
+    ),
+    "SlateEvaluation": lambda name: piwo.slates.evaluate(
+        SLATES, piwo.slates.Deterministic([name]), name=name
+    ),
+    "Positions": lambda name: piwo.slates.by_position(
+        SLATES, piwo.slates.Deterministic(["a"]), name=name
+    ),
     "Health": health_of,
     "Certificate": certificate_of,
     "RegretCertificate": lambda name: piwo.RegretCertificate(

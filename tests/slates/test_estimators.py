@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 from itertools import permutations, product
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import piwo
 from piwo import slates
+from piwo.engines.packed import packed, unpacked
 from tests.slates.simulator import ITEMS, LOGGER, TARGET, TARGET_COLUMNS, SlateBandit
 
 NAMES = ("standard", "cascade", "independent")
@@ -383,15 +385,27 @@ def test_results_do_not_depend_on_how_rows_are_cut(monkeypatch: pytest.MonkeyPat
     assert parts.lower == pytest.approx(whole.lower, rel=1e-9)
 
 
-def test_other_processes_give_the_same() -> None:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
 
+
+class Elsewhere:
+    """A mapper that pickles all that it is given, and packs what comes back, as a cluster does."""
+
+    def map(self, fn: Any, fragments: Any, /) -> Any:
+        fn = pickle.loads(pickle.dumps(fn))
+        for fragment in pickle.loads(pickle.dumps(fragments)):
+            state, rows = fn(fragment)
+            yield unpacked(packed(state)), rows
+
+
+def test_other_processes_give_the_same() -> None:
     log = SlateBandit("cascade").log(500, seed=8)
     alone = slates.evaluate(log, TARGET_COLUMNS, estimator="adaptive")
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool, piwo.using(pool):
+    with piwo.using(Elsewhere()):
+        found = slates.evaluate(SlateBandit("cascade").log(500, seed=8), TARGET_COLUMNS)
+        assert found.rows == 500
         found = slates.evaluate(log, TARGET_COLUMNS, estimator="adaptive")
     assert found.value == pytest.approx(alone.value, rel=1e-12)
+    assert found.lower == pytest.approx(alone.lower, rel=1e-9)
 
 
 def test_one_slate_may_be_fixed_or_a_column() -> None:

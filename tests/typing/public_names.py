@@ -68,6 +68,23 @@ def wrong_columns(numbers: npt.NDArray[np.float64]) -> None:
     piwo.estimate_propensities("log.csv", propensity="p")  # type: ignore[call-arg]
 
 
+def slates(log: piwo.Log) -> None:
+    shown = piwo.slates.read("feed.parquet", rewards="clicks", propensities="ps", context=["x"])
+    assert_type(shown, piwo.slates.SlateLog)
+    assert_type(shown.position(1), piwo.Log)
+    assert_type(shown.split().train, piwo.slates.SlateLog)
+    target = piwo.slates.Deterministic(["a", "b"])
+    found = piwo.slates.evaluate(shown, target, estimator="cascade", self_normalized=True)
+    assert_type(found, piwo.slates.SlateEvaluation)
+    assert_type(found.by_slot, tuple[piwo.slates.SlotValue, ...])
+    assert_type(piwo.slates.by_position(shown).positions, tuple[piwo.slates.PositionValue, ...])
+    assert_type(piwo.slates.learn(shown).policy, piwo.slates.GreedySlate)
+    found_by_category = piwo.estimators.mips(log, piwo.policies.Logging(), {"a": 1})
+    assert_type(found_by_category, piwo.estimators.MarginalEstimate)
+    piwo.slates.read("feed.parquet", rewards="clicks", propensity="p")  # type: ignore[call-arg]
+    piwo.slates.evaluate(shown, piwo.policies.Logging())  # type: ignore[arg-type]
+
+
 def mistakes(log: piwo.Log) -> None:
     piwo.evaluate(log, piwo.policies.Logging(), gama=0.1)  # type: ignore[call-arg]
     piwo.IX(gamma=None)  # type: ignore[arg-type]

@@ -174,7 +174,10 @@ def evaluate(
         propensity_p=p_value,
         by_slot=_slots(log, state, self_normalized),
         no_interval=why_not,
-        notes=_notes(log, policy, chosen, settled, why_not, shift),
+        notes=(
+            *_notes(log, policy, chosen, settled, why_not, shift),
+            *_outside(value, low, high, sums.w / sums.rows),
+        ),
     )
 
 
@@ -397,3 +400,20 @@ def _notes(
             )
         )
     return tuple(notes)
+
+
+def _outside(
+    value: float | None, low: float | None, high: float | None, mean_weight: float
+) -> tuple[Note, ...]:
+    """Return the note on an estimate outside its interval, if it is."""
+    below = value is not None and low is not None and value < low
+    above = value is not None and high is not None and value > high
+    if not (below or above):
+        return ()
+    return (
+        Note(
+            f"the estimate lies outside the interval, because the mean weight is {mean_weight:.4g} "
+            f"and not 1; {argument('self_normalized', value=True)} corrects for that",
+            kind="outside",
+        ),
+    )
