@@ -57,7 +57,9 @@ def require_run(line, capsys):
     return out
 
 
-@pytest.mark.parametrize("page", ["docs/guide.md", "docs/adaptive.md", "docs/formats.md", "docs/slates.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/guide.md", "docs/adaptive.md", "docs/formats.md", "docs/slates.md"]
+)
 def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_python(page)

@@ -121,6 +121,15 @@ LOG = make_log()
 FEEDBACK = piwo.to_obp(LOG)
 ACTIONS = LOG.actions
 ONE, UNIFORM = policies.Constant(1, ACTIONS), policies.Uniform(ACTIONS)
+SLATES = {
+    "s": [["a", "b"], ["b", "a"]] * 20,
+    "rs": [[1.0, 0.0], [0.5, 1.0]] * 20,
+    "mu": [[0.5, 0.5], [0.5, 0.5]] * 20,
+    "x": [0.0, 1.0] * 20,
+}
+SLATE_LOG = piwo.slates.read(
+    SLATES, slate="s", rewards="rs", propensities="mu", independent=True, context="x"
+)
 BOTH = {"one": ONE, "uniform": UNIFORM}
 LINEAR = policies.LinearGreedy(np.zeros((3, 2)), np.zeros(3), ACTIONS)
 SUMS = reductions.bet_sums([0.5, 1.0] * 50)
@@ -586,6 +595,78 @@ CALLS: dict[str, Call] = {
         },
     ),
     "forward_model": (estimators.forward_model, {"log": LOG}),
+    "mips": (
+        estimators.mips,
+        {
+            "log": LOG,
+            "policy": UNIFORM,
+            "categories": {label: 1 for label in LOG.actions},
+            "delta": 0.05,
+            "name": "one",
+        },
+    ),
+    "slates.read": (
+        piwo.slates.read,
+        {
+            "source": SLATES,
+            "slate": "s",
+            "rewards": "rs",
+            "propensities": "mu",
+            "independent": True,
+            "position_weights": [1.0, 0.5],
+            "context": ["x"],
+            "actions": ["a", "b"],
+            "slots": 2,
+            "reward_range": (0.0, 1.0),
+            "where": None,
+            "logger": None,
+        },
+    ),
+    "slates.evaluate": (
+        piwo.slates.evaluate,
+        {
+            "log": SLATE_LOG,
+            "policy": piwo.slates.Deterministic(["a", "b"]),
+            "estimator": "cascade",
+            "self_normalized": False,
+            "interval": "auto",
+            "delta": 0.05,
+            "name": "one",
+        },
+    ),
+    "slates.by_position": (
+        piwo.slates.by_position,
+        {
+            "log": SLATE_LOG,
+            "policy": piwo.slates.Deterministic(["a", "b"]),
+            "interval": "auto",
+            "delta": 0.05,
+            "name": "one",
+        },
+    ),
+    "slates.learn": (
+        piwo.slates.learn,
+        {
+            "log": SLATE_LOG,
+            "score": None,
+            "alpha": 1.0,
+            "holdout": 0.5,
+            "delta": 0.05,
+            "random_state": 0,
+        },
+    ),
+    "SlateLog.position": (lambda position: SLATE_LOG.position(position), {"position": 1}),
+    "SlateLog.split": (
+        lambda holdout, seed: SLATE_LOG.split(holdout, seed),
+        {"holdout": 0.5, "seed": 0},
+    ),
+    "slates.Factored": (piwo.slates.Factored, {"slots": [{"a": 0.5, "b": 0.5}]}),
+    "slates.Uniform": (piwo.slates.Uniform, {"items": ["a", "b"]}),
+    "slates.Deterministic": (piwo.slates.Deterministic, {"slate": ["a", "b"]}),
+    "slates.FromColumns": (
+        piwo.slates.FromColumns,
+        {"above": "mu", "marginal": None, "slate": None, "independent": False},
+    ),
     "mrdr_model": (estimators.mrdr_model, {"log": LOG, "policy": ONE, "alpha": 0.001}),
     "slope": (
         estimators.slope,

@@ -385,8 +385,6 @@ def test_results_do_not_depend_on_how_rows_are_cut(monkeypatch: pytest.MonkeyPat
     assert parts.lower == pytest.approx(whole.lower, rel=1e-9)
 
 
-
-
 class Elsewhere:
     """A mapper that pickles all that it is given, and packs what comes back, as a cluster does."""
 

@@ -103,6 +103,15 @@ def read(
     >>> log.slots, log.actions.labels, len(log)
     (2, ('a', 'b'), 2)
     """
+    if isinstance(context, str):
+        context = (context,)
+    check_listed("context", context)
+    optional = {"reward": reward, "rewards": rewards, "user_behavior": user_behavior}
+    named = {f"context[{i}]": name for i, name in enumerate(context)}
+    named |= {role: name for role, name in optional.items() if name is not None}
+    for role, value in {"slate": slate, **named}.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{argument(role)}={value!r} is not a column name, expected text")
     if (reward is None) == (rewards is None):
         raise UsageError(
             f"expected one of {argument('reward')} (of the slate) and {argument('rewards')} (a "
@@ -110,14 +119,12 @@ def read(
         )
     largest = _largest(reward_range)
     check_logger(logger)
-    if isinstance(context, str):
-        context = (context,)
     given = (propensities, marginals, slate_propensity)
     has_columns = any(name is not None for name in given)
     if (behavior is None) != has_columns:
-        columns = ", ".join(map(argument, ("propensities", "marginals", "slate_propensity")))
+        listed = ", ".join(map(argument, ("propensities", "marginals", "slate_propensity")))
         raise UsageError(
-            f"expected the logger's probabilities as columns (one or more of {columns}) or as "
+            f"expected the logger's probabilities as columns (one or more of {listed}) or as "
             f"{argument('behavior')}, got {'neither' if behavior is None else 'both'}"
         )
     if behavior is None:
@@ -127,10 +134,10 @@ def read(
     plain = SlateColumns(slate, reward, rewards, tuple(context), user_behavior)
     made = _source(source, plain, behavior, where)
     names = made.schema.names
-    columns_ = replace(plain, context=match_names(context, names, "context"))
+    columns = replace(plain, context=match_names(context, names, "context"))
     log = SlateLog(
         source=made,
-        columns=columns_,
+        columns=columns,
         logger=behavior,
         largest=largest,
         alpha=_alpha(position_weights),
