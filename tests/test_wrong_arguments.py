@@ -131,6 +131,7 @@ SLATE_LOG = piwo.slates.read(
     SLATES, slate="s", rewards="rs", propensities="mu", independent=True, context="x"
 )
 BOTH = {"one": ONE, "uniform": UNIFORM}
+JOINT = policies.JointModel(np.zeros((2, 1)), [0.0], np.zeros((3, 1)))
 LINEAR = policies.LinearGreedy(np.zeros((3, 2)), np.zeros(3), ACTIONS)
 SUMS = reductions.bet_sums([0.5, 1.0] * 50)
 BANDIT = simulate.adversarial_bandits()[0]
@@ -325,6 +326,18 @@ CALLS: dict[str, Call] = {
     ),
     "policies.Function": (policies.Function, {"f": len, "actions": range(3), "features": None}),
     "policies.EpsilonGreedy": (policies.EpsilonGreedy, {"policy": ONE, "epsilon": 0.1}),
+    "policies.JointModel": (
+        policies.JointModel,
+        {"cross": np.zeros((2, 1)), "item": [0.0], "table": np.zeros((3, 1)), "features": None},
+    ),
+    "policies.JointLinear": (
+        policies.JointLinear,
+        {"model": JOINT, "actions": range(3), "features": None},
+    ),
+    "policies.JointSoftmax": (
+        policies.JointSoftmax,
+        {"model": JOINT, "actions": range(3), "temperature": 1.0, "features": None},
+    ),
     "policies.LinearGreedy": (
         policies.LinearGreedy,
         {"coef": np.zeros((3, 2)), "intercept": np.zeros(3), "actions": range(3), "features": None},

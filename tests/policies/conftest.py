@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     # piwo is imported inside the functions: plugins are set up after this file has been read.
     from piwo.logs.batch import Batch
-    from piwo.policies import LinearGreedy, Policy
+    from piwo.policies import JointModel, LinearGreedy, Policy
 
 LABELS = ["b", "a", "10", "2"]
 COEF = [[1.0, 0.5], [-1.0, 0.25], [0.0, -2.0], [0.5, 0.5]]
@@ -44,6 +44,15 @@ def greedy() -> LinearGreedy:
     from piwo.policies import LinearGreedy
 
     return LinearGreedy(COEF, INTERCEPT, LABELS)
+
+
+def joint() -> JointModel:
+    from piwo.logs.features import Features
+    from piwo.policies import JointModel
+
+    items = Features.numeric(["price", "age", "size"])
+    cross = [[1.0, 0.0, -0.5], [0.25, 2.0, 0.0]]
+    return JointModel(cross, [0.5, 0.0, -1.0], np.column_stack([COEF, INTERCEPT]), items, "ad")
 
 
 def classifier(greedy: bool) -> Policy:
@@ -97,6 +106,8 @@ def makers() -> dict[str, Callable[[], Policy]]:
         "tabular-contexts": lambda: p.Tabular(TABLE, LABELS, contexts=CONTEXTS),
         "linear-greedy": greedy,
         "linear-softmax": lambda: p.LinearSoftmax(COEF, INTERCEPT, LABELS, temperature=0.75),
+        "joint-linear": lambda: p.JointLinear(joint(), LABELS),
+        "joint-softmax": lambda: p.JointSoftmax(joint(), LABELS, temperature=0.75),
         "rule": rule,
         "function": function,
         "epsilon-greedy": lambda: p.EpsilonGreedy(greedy(), 0.25),
@@ -118,6 +129,8 @@ NAMES = (
     "tabular-contexts",
     "linear-greedy",
     "linear-softmax",
+    "joint-linear",
+    "joint-softmax",
     "rule",
     "function",
     "epsilon-greedy",

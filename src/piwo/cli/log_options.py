@@ -156,6 +156,17 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             allow_leading_hyphen=True,
         ),
     ] = None
+    items: Annotated[
+        str | None,
+        Parameter(
+            help="File or query with features of the actions, one row a label, for --oracle "
+            "joint-ridge, joint-direct and conditional-logit. Its labels are the actions."
+        ),
+    ] = None
+    items_label: Annotated[
+        str | None,
+        Parameter(help="Its column of labels. [default: that of --action]"),
+    ] = None
     estimate_propensities: Annotated[
         str | None,
         Parameter(
@@ -237,6 +248,8 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
                 logger=self.logger,
                 action_cost=costs,
                 action_cost_range=cost_range,
+                items=self.items,
+                items_label=self.items_label,
                 **cast(Roles, given),
             )
         factor, gamma = self.propensity_factor, self.sensitivity
@@ -282,6 +295,9 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
                 logged.append(name)
         if self.normalize:
             logged.append("normalize")
+        # Estimated propensities are those of all actions.
+        if self.items is not None:
+            logged.append("items")
         if logged:
             raise UsageError(
                 f"--estimate-propensities excludes {argument(logged[0])}: use logged "

@@ -137,6 +137,13 @@ def act(
             "chosen, also not by exploring. [default: every action of the policy]"
         ),
     ] = None,
+    items: Annotated[
+        str | None,
+        Parameter(
+            help="File or query with the items to choose from and their features, for a policy "
+            "over joint features. [default: those that it was learned with]"
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         Parameter(help="Columns to write before the decisions, such as an id (repeated)."),
@@ -172,12 +179,35 @@ def act(
     X = None
     if policy.needs_context:
         X = table
-    chosen = policy.act(X, seed, n=rows, eligible=table[eligible] if eligible else None)
+    could = None
+    if eligible is not None:
+        could = table[eligible]
+    chosen = policy.act(X, seed, n=rows, eligible=could, items=items)
     decided = {name: table[name].to_pylist() for name in keep or ()}
     decided |= {
         "action": chosen.actions.tolist(),
         "propensity": chosen.propensities.tolist(),
     }
+    return _written(decided, file, format, out, in_document=output.json)
+
+
+def _written(
+    decided: Mapping[str, list[Any]],
+    file: str,
+    format: Literal["csv", "jsonl"] | None,  # noqa: A002
+    out: Path | None,
+    in_document: bool,
+) -> Answer:
+    """Return the answer with the decisions, or write them to a file.
+
+    Args:
+        decided: the columns.
+        file: of the policy.
+        format: as it was typed.
+        out: the file to write; None: they are printed.
+        in_document: whether the document holds them.
+    """
+    rows = len(decided["action"])
     json_lines = format == "jsonl"
     if format is None and out is not None:
         json_lines = out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
@@ -190,7 +220,7 @@ def act(
         write_file(out, text.encode())
         document["out"] = str(out)
         return Answer(f"wrote {rows} decisions to {visible(out)}", document)
-    if output.json:
+    if in_document:
         document["decisions"] = _records(decided)
     # `print` ends the last line.
     return Answer(text.removesuffix("\n"), document)

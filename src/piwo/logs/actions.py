@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,9 @@ from piwo.checks import a_kind, shown
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.visible import type_text
+
+if TYPE_CHECKING:
+    from piwo.logs.items import Items
 
 __all__ = ["Actions", "Label", "is_text", "label_array"]
 
@@ -168,6 +172,9 @@ class Actions:
     labels: tuple[Label, ...]
     seen: bool = False
     """Whether the list has the actions in a log, rather than all possible actions."""
+    items: Items | None = None
+    """Features of each action, which policies over joint features act by; None: unknown. Two lists
+    with equal labels are equal, whatever their items."""
 
     def __init__(
         self, labels: Sequence[Label] | npt.NDArray[Any] | Actions, seen: bool = False
@@ -184,6 +191,17 @@ class Actions:
             )
         object.__setattr__(self, "labels", _checked_labels(labels))
         object.__setattr__(self, "seen", seen)
+        object.__setattr__(self, "items", None)
+
+    def with_items(self, items: Items | None) -> Actions:
+        """Return the same list, with features of the actions.
+
+        >>> Actions(["a"]).with_items(None).labels
+        ('a',)
+        """
+        made = copy(self)
+        object.__setattr__(made, "items", items)
+        return made
 
     @cached_property
     def _array(self) -> npt.NDArray[Any]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from piwo.errors import DataError
 from piwo.logs.actions import Actions
 from piwo.logs.findings import Findings
+from piwo.messages import argument
 from piwo.visible import type_text
 
 __all__ = ["LISTS", "Eligible", "eligible_of", "is_list", "propensities_of", "ragged"]
@@ -153,7 +154,11 @@ def eligible_of(
     if found.codes.min(initial=0) < 0:
         unknown[found.rows[found.codes < 0]] = True
     rule = "has labels that are missing or not in the action list"
-    wrong |= findings.note(column, rule, f"the actions are {actions.preview()}", unknown)
+    advice = f"the actions are {actions.preview()}"
+    if actions.items is not None:
+        rule = "has labels that are missing or without a row in items"
+        advice = f"add a row for each ({argument('items')})"
+    wrong |= findings.note(column, rule, advice, unknown)
     if wrong:
         return None
     doubled = np.zeros(len(found), np.bool_)

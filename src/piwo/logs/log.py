@@ -206,6 +206,8 @@ class Log:
         outcomes: Mapping[str, Any] | None = None,
         segments: Mapping[str, Any] | None = None,
         actions: Any = None,
+        items: Any = None,
+        items_label: str | None = None,
         reward_range: tuple[float, float] = (0.0, 1.0),
         behavior: Behavior | None = None,
         normalize: bool = False,
@@ -225,6 +227,8 @@ class Log:
             outcomes: name -> (n,) other outcomes, for guardrails.
             segments: name -> (n,) values that results can be split by.
             actions: the action list; None: the sorted distinct labels.
+            items: features of the actions; see `piwo.read`.
+            items_label: their column of labels; None: "action".
             reward_range: the declared (lo, hi).
             behavior: a policy object whose `probabilities(X)` are mu(. | X).
             normalize: divide each row of `propensities` by its sum.
@@ -255,7 +259,7 @@ class Log:
         }
         given = {"action": action, "reward": reward, **arrays}
         named = (policies or {}, outcomes or {}, segments or {})
-        return log_of_arrays(given, context, *named, actions, options)
+        return log_of_arrays(given, context, *named, actions, (items, items_label), options)
 
     # --- what it is
 

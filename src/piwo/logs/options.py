@@ -84,6 +84,8 @@ class ReadOptions(Roles, total=False):
     logger: Logger | None
     action_cost: Mapping[Any, float] | str | None
     action_cost_range: tuple[float, float] | None
+    items: Any
+    items_label: str | None
 
 
 def check_roles(columns: Columns, options: Mapping[str, Any]) -> None:

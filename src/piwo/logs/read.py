@@ -20,6 +20,7 @@ from piwo.logs.columns import (
     documents_roles,
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
+from piwo.logs.items import items_of
 from piwo.logs.log import Log
 from piwo.logs.options import Logger
 from piwo.logs.source_of import paths_of, source_of
@@ -53,6 +54,8 @@ def read(
     logger: Logger | None = None,
     action_cost: Mapping[Any, float] | str | None = None,
     action_cost_range: tuple[float, float] | None = None,
+    items: Any = None,
+    items_label: str | None = None,
     **roles: Unpack[Roles],
 ) -> Log:
     """Return a log over files, a query or a data frame: the rows, and what their columns mean.
@@ -89,6 +92,11 @@ def read(
             action of each row cost; every result is then net of costs, see `Log.with_action_cost`.
             None: rewards as logged.
         action_cost_range: the declared (lo, hi) of a column of costs; None: (0, 1).
+        items: features of the actions, for models of context and item such as
+            `oracles.JointRidge`: a data frame, a file or a query with one row a label. Its other
+            columns are numbers, text or lists of numbers, encoded as the context is. Its labels are
+            the action list, unless `actions` is given.
+        items_label: its column of labels; None: the name of the action column.
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 
@@ -118,6 +126,7 @@ def read(
         # Globs of the context must leave it out.
         columns = replace(columns, action_cost=action_cost)
     encoding = Encoding(max_levels, hash_size, missing)
+    actions = _listed(actions, items, items_label, columns.action)
     paths = paths_of(source)
     kind = None
     if paths is not None:
@@ -160,6 +169,24 @@ def read(
     return _net(log, action_cost, action_cost_range)
 
 
+def _listed(
+    actions: Sequence[Any] | Actions | None, items: Any, label: str | None, column: str
+) -> Actions | None:
+    """Return the declared action list, with the features of items if there are any."""
+    if items is None and label is not None:
+        raise UsageError(
+            f"got {argument('items_label')} without items; give their table ({argument('items')})"
+        )
+    known = None
+    if isinstance(actions, Actions):
+        known = actions
+    elif actions is not None:
+        known = Actions(actions)
+    if items is None:
+        return known
+    return items_of(items, label or column, known)
+
+
 def _net(
     log: Log,
     action_cost: Mapping[Any, float] | str | None,
@@ -190,6 +217,7 @@ def log_of_arrays(
     outcomes: Mapping[str, Any],
     segments: Mapping[str, Any],
     actions: Any,
+    items: tuple[Any, str | None],
     options: Mapping[str, Any],
 ) -> Log:
     """Return the log of arrays, one entry a row; see `Log.from_arrays`."""
@@ -215,9 +243,9 @@ def log_of_arrays(
     if context is not None:
         indexed["context"] = context
     same_index(indexed)
-    known = None
     if actions is not None:
-        known = Actions(actions)
+        actions = Actions(actions)
+    known = _listed(actions, *items, "action")
     if "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
     table: dict[Any, Any] = {**present, **policies, **outcomes, **segments}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -266,14 +266,18 @@ def _text_source(
 
 
 def contexts_of(
-    paths: Sequence[str], types: Mapping[str, ColumnType], eligible: str | None = None
+    paths: Sequence[str],
+    types: Mapping[str, ColumnType],
+    eligible: str | None = None,
+    every: bool = False,
 ) -> Source:
-    """Return the rows of files that hold contexts, no decisions.
+    """Return the rows of files that hold contexts or items, no decisions.
 
     Args:
         paths: the files.
         types: what a policy knows of its columns.
         eligible: the column with lists of the actions that may be chosen; None: none.
+        every: whether the types of all columns matter, not only those of the policy.
 
     Raises:
         DataError: for a column that holds text where the policy has numbers.
@@ -284,7 +288,10 @@ def contexts_of(
     require_undamaged(paths)
     if kind == "csv":
         partitions = partitions_of(paths)
-        query = csv_query(paths, decided=types, types=types, partitions=partitions)
+        decided: Collection[str] = types
+        if every:
+            decided = header_of(paths[0]).names
+        query = csv_query(paths, decided=decided, types=types, partitions=partitions)
     else:
         files = json_files(paths, kind)
         found = json_columns(files)

@@ -262,6 +262,9 @@ def _action(
                 f"such as {label!r}; add them to {argument('actions', '[...]')} or "
                 "correct the column"
             )
+            if schema.actions.items is not None:
+                rule = f"holds labels without a row in items, which has {listed}"
+                advice = f"such as {label!r}; add a row for each ({argument('items')})"
             findings.note(name, rule, advice, unknown)
     return codes
 

@@ -8,6 +8,7 @@ from piwo.policies.epsilon_greedy import EpsilonGreedy
 from piwo.policies.files import SavedPolicy, load, load_with_metadata
 from piwo.policies.fits import check_fits
 from piwo.policies.function import Function
+from piwo.policies.joint import JointLinear, JointModel, JointSoftmax
 from piwo.policies.linear import LinearGreedy, LinearSoftmax
 from piwo.policies.linear_stack import LinearStack
 from piwo.policies.logged import Column, Logging
@@ -30,6 +31,9 @@ __all__ = [
     "DeterministicPolicy",
     "EpsilonGreedy",
     "Function",
+    "JointLinear",
+    "JointModel",
+    "JointSoftmax",
     "LinearGreedy",
     "LinearSoftmax",
     "LinearStack",

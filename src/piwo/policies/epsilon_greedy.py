@@ -49,6 +49,7 @@ class EpsilonGreedy(Policy):
         self.listed = policy.actions
         self.epsilon = float(epsilon)
         self.features = policy.features
+        self.item_features, self.item_label = policy.item_features, policy.item_label
         self.width = policy.width
         self.rows = policy.rows
 
@@ -115,7 +116,13 @@ class EpsilonGreedy(Policy):
 
     def onto(self, actions: Actions) -> Policy:
         """Return this policy over a log's list; it explores only among its own K actions."""
-        if self.listed != actions and set(map(str, self.actions)) == set(map(str, actions)):
+        if self.listed == actions and actions.items is self.actions.items:
+            return self
+        # It explores the items that there are now.
+        by_items = self.item_features is not None and actions.items is not None
+        if by_items or (
+            self.listed != actions and set(map(str, self.actions)) == set(map(str, actions))
+        ):
             return EpsilonGreedy(aligned(self.policy, actions), self.epsilon)
         return super().onto(actions)
 

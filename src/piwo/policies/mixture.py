@@ -77,6 +77,11 @@ class Mixture(Policy):
                     "of them the same features"
                 )
             self.features, self.width = first.features, first.width
+        # Joint policies of a mixture were learned from the same tables of items.
+        by_items = [x for x in self.policies if x.item_features is not None]
+        if by_items:
+            self.item_features = by_items[0].item_features
+            self.item_label = by_items[0].item_label
         self.rows = next((x.rows for x in self.policies if x.rows is not None), None)
 
     def __repr__(self) -> str:
@@ -150,7 +155,7 @@ class Mixture(Policy):
 
     def onto(self, actions: Actions) -> Policy:
         """Return the mixture of the policies over the log's actions."""
-        if self.listed == actions:
+        if self.listed == actions and (self.item_features is None or actions.items is None):
             return self
         return Mixture([aligned(x, actions) for x in self.policies], self.weights)
 

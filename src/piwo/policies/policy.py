@@ -19,6 +19,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.logs.foreign import RowError
+from piwo.logs.items import items_of
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, check_dense, checked_codes, row_blocks, take
 from piwo.policies.provenance import Provenance
@@ -79,6 +80,10 @@ class Policy(ABC):
     """The actions; None for a policy that is known only on the rows of a log."""
     features: Features | None = None
     """How data frames become the context matrix; None: plain matrices only, or no context."""
+    item_features: Features | None = None
+    """How tables of items become features, for policies that score items by these; None: others."""
+    item_label: str = "action"
+    """The column of labels in such tables."""
     width: int | None = 0
     """Number of context columns it takes; 0: none, None: any number."""
     rows: int | None = None
@@ -370,6 +375,7 @@ class Policy(ABC):
         *,
         n: int | None = None,
         eligible: Any = None,
+        items: Any = None,
     ) -> Decisions:
         """Choose one action per row.
 
@@ -381,17 +387,23 @@ class Policy(ABC):
                 actions. The policy is restricted to them: probabilities are divided by their sum
                 over eligible actions; a policy that scores actions takes the best eligible one.
                 Labels that the policy does not have are not chosen.
+            items: the items to choose from, for policies over joint features: a data frame, a file
+                or a query with their labels and features; None: those that it was made with.
 
         Returns:
             Action labels, and the exact probability with which each was taken.
 
         Raises:
             DataError: for a row in which the policy can take no eligible action.
+            UsageError: for items and a policy that knows no features of items.
 
         >>> from piwo.policies.context_free import Uniform
         >>> Uniform(["a", "b", "c"]).act(n=1, eligible=["b"])
         Decisions(actions=array(['b'], dtype='<U1'), propensities=array([1.]))
         """
+        if items is not None:
+            policy = self._over(items)
+            return policy.act(X, random_state, n=n, eligible=eligible)
         rows, context = _row_count(X, n), self.context(X)
         if eligible is not None:
             some = eligible_lists(eligible, self.actions, rows)
@@ -400,6 +412,15 @@ class Policy(ABC):
             return Decisions(self.actions.take(some.codes[places]), chances[places])
         codes, chances = self.draw_logged(context, rows, generator(random_state))
         return Decisions(self.actions.take(codes), chances)
+
+    def _over(self, items: Any) -> Policy:
+        """Return the policy over the items of a table."""
+        if self.item_features is None:
+            raise UsageError(
+                f"a {self.kind} policy knows no features of items; leave {argument('items')} out, "
+                "or learn a policy over joint features, such as with oracles.JointRidge"
+            )
+        return self.onto(items_of(items, self.item_label, types=self.item_features.types))
 
     @property
     def parts(self) -> tuple[Policy, ...]:

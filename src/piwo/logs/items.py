@@ -1,0 +1,172 @@
+"""Features of actions: a table with one row a label, such as ads or articles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Actions, is_text, label_array
+from piwo.logs.batch import Floats
+from piwo.logs.column_names import match_names
+from piwo.logs.columns import Columns
+from piwo.logs.encoding import Encoding, learn_features
+from piwo.logs.features import Features, is_list, is_number, missing_rows
+from piwo.logs.reader import Reader
+from piwo.logs.source_of import contexts_of, paths_of, source_of
+from piwo.logs.validation import Schema
+from piwo.messages import argument
+from piwo.sources.frames import is_frame, refuse_twice
+from piwo.sources.query import ColumnType
+from piwo.sources.table import TableSource
+from piwo.visible import type_text
+
+__all__ = ["Items", "encoded", "items_of", "learn_item_features"]
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The features of each action of a list, as columns; see `Actions.items`.
+
+    >>> Items("ad", pa.table({"price": [2.0, 3.0]})).table.column_names
+    ['price']
+    """
+
+    label: str
+    """The column of the labels, in the table that these features came from."""
+    table: pa.Table
+    """(K rows) the other columns, rows in the order of the actions."""
+
+
+def items_of(
+    items: Any,
+    label: str,
+    actions: Actions | None = None,
+    types: Mapping[str, ColumnType] | None = None,
+) -> Actions:
+    """Return the actions that a table of items lists, with their features.
+
+    Args:
+        items: a data frame, or a file or query; one row a label.
+        label: the column of the labels.
+        actions: the list, each of which needs a row; None: all labels, in the order of their rows.
+        types: which columns are numbers and which are text, for files that do not say it.
+
+    Raises:
+        DataError: for a label that is missing, there twice or without a row; for missing values.
+        UsageError: for a table without features.
+
+    >>> ads = items_of({"ad": ["b", "a"], "price": [2.0, 3.0]}, "ad")
+    >>> ads.labels, ads.items.table["price"].to_pylist()
+    (('b', 'a'), [2.0, 3.0])
+    """
+    table = _table(items, label, types or {})
+    refuse_twice(table.column_names)
+    (label,) = match_names([label], table.column_names, "label of items")
+    labels = label_array(table[label], label)
+    _check_labels(labels, label)
+    features = table.drop_columns([label])
+    if features.num_columns == 0 or features.num_rows == 0:
+        raise UsageError(
+            f"{argument('items')} has {features.num_columns} columns next to {label!r} and "
+            f"{features.num_rows} rows, expected a row a label, with features"
+        )
+    for name in features.column_names:
+        _check_values(features[name].combine_chunks(), name, labels)
+    listed = Actions(labels.to_pylist())
+    if actions is None:
+        return listed.with_items(Items(label, features))
+    rows = actions.positions_in(listed)
+    absent = np.flatnonzero(rows < 0)
+    if len(absent):
+        raise DataError(
+            f"{argument('items')} has no row for {len(absent)} of {len(actions)} actions, such as "
+            f"{actions.labels[absent[0]]!r}; add one for each"
+        )
+    return actions.with_items(Items(label, features.take(rows)))
+
+
+def _table(items: Any, label: str, types: Mapping[str, ColumnType]) -> pa.Table:
+    """Return the rows of a data frame, a file or a query."""
+    paths = None
+    if not is_frame(items):
+        paths = paths_of(items)
+    if paths is None:
+        source = source_of(items, Columns())
+    else:
+        # A label keeps its zeros and digits.
+        source = contexts_of(paths, {**types, label: "text"}, every=True)
+    records: list[pa.RecordBatch] = []
+    for fragment in source.fragments(source.schema.names):
+        records += fragment.records()
+    return pa.Table.from_batches(records, source.schema).combine_chunks()
+
+
+def _check_labels(labels: pa.Array, column: str) -> None:
+    """Raise for labels that are missing or there twice."""
+    if labels.null_count:
+        raise DataError(
+            f"{argument('items')}: column {column!r} is missing in {labels.null_count} rows; "
+            "each item needs a label"
+        )
+    counts = pc.value_counts(labels)
+    many = counts.filter(pc.greater(counts.field("counts"), 1))
+    if len(many):
+        raise DataError(
+            f"{argument('items')} lists {len(many)} labels twice or more, such as "
+            f"{many[0]['values'].as_py()!r}; give each item one row"
+        )
+
+
+def _check_values(values: pa.Array, column: str, labels: pa.Array) -> None:
+    """Raise for a column that is no feature, and for missing and infinite values."""
+    kind = values.type
+    text = is_text(kind) or pa.types.is_dictionary(kind)
+    if not (is_number(kind) or text or is_list(kind) or pa.types.is_null(kind)):
+        raise UsageError(
+            f"{argument('items')}: column {column!r} has {type_text(kind)}, expected numbers, text "
+            "or lists of numbers"
+        )
+    nulls, nans = missing_rows(values)
+    bad, state = nulls | nans, "missing"
+    if not bad.any() and pa.types.is_floating(kind):
+        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        bad, state = np.isinf(numbers), "infinite"
+    if bad.any():
+        first = labels[int(np.argmax(bad))].as_py()
+        raise DataError(
+            f"{argument('items')}: column {column!r} is {state} for {int(bad.sum())} labels, such "
+            f"as {first!r}; fill or drop such items first"
+        )
+
+
+def learn_item_features(items: Items, encoding: Encoding) -> Features:
+    """Return how the columns of items are encoded; see `learn_features`.
+
+    >>> items = Items("ad", pa.table({"price": [2.0, 3.0], "shop": ["x", "y"]}))
+    >>> learn_item_features(items, Encoding()).names
+    ('price', 'shop=x', 'shop=y')
+    """
+    names: Sequence[str] = items.table.column_names
+    reader = Reader(Schema(Columns(), None))
+    return learn_features(names, TableSource(items.table, "the items"), reader, encoding)
+
+
+def encoded(items: Items, features: Features) -> Floats:
+    """Return the encoded features of items, (K, f).
+
+    Raises:
+        DataError: for columns that are missing, or of another type than they were learned from.
+
+    >>> encoded(Items("ad", pa.table({"x0": [2.0, 3.0]})), Features.numeric(1)).tolist()
+    [[2.0], [3.0]]
+    """
+    try:
+        return np.ascontiguousarray(features.encode(items.table))
+    except DataError as wrong:
+        raise DataError(f"{argument('items')}: {wrong}") from None

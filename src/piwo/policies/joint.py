@@ -1,0 +1,281 @@
+"""Policies over joint features of context and item; they act on items never seen in training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from piwo.checks import check_kind, check_positive, numbers
+from piwo.errors import UsageError
+from piwo.logs.actions import Actions
+from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
+from piwo.logs.features import Features
+from piwo.logs.items import encoded
+from piwo.messages import argument
+from piwo.policies.blocks import Codes
+from piwo.policies.linear import LinearGreedy, LinearSoftmax
+from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
+from piwo.policies.state import State
+
+__all__ = ["JointLinear", "JointModel", "JointSoftmax"]
+
+
+@dataclass(frozen=True, eq=False)
+class JointModel:
+    """Scores s(x, a) = x'W z_a + v'z_a of a context x, (d,), and the features z_a of an item, (f,).
+
+    For each item they are linear in x, with the coefficients W z_a and the intercept v'z_a, so
+    products of context and item are never formed. Terms in x alone would not change a choice.
+
+    Args:
+        cross: (d, f) W.
+        item: (f,) v.
+        table: (K, f) the features of K items.
+        features: how columns of items become such a table; None: the policy acts on these items
+            alone.
+        label: the column of labels in tables of items.
+
+    Raises:
+        UsageError: for other shapes, NaN or infinite numbers.
+
+    >>> JointModel([[1.0, 0.0]], [0.0, 2.0], [[3.0, 1.0], [0.0, 1.0]]).coef.tolist()
+    [[3.0], [0.0]]
+    """
+
+    cross: Any
+    item: Any
+    table: Any
+    features: Features | None = None
+    label: str = "action"
+
+    def __post_init__(self) -> None:
+        check_kind("features", self.features, (Features, type(None)))
+        for name in ("cross", "item", "table"):
+            array = numbers(name, getattr(self, name)).copy()
+            if not np.isfinite(array).all():
+                raise UsageError(f"{argument(name)} has NaN or infinite numbers, expected finite")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        width = self.item.shape[-1] if self.item.ndim == 1 else -1
+        if not (self.cross.ndim == self.table.ndim == 2) or {
+            self.cross.shape[1],
+            self.table.shape[1],
+        } != {width}:
+            raise UsageError(
+                f"cross, item and table have the shapes {self.cross.shape}, {self.item.shape} and "
+                f"{self.table.shape}, expected (d, f), (f,) and (K, f)"
+            )
+        if self.features is not None and self.features.width != width:
+            raise UsageError(
+                f"{argument('item')} has {width} entries, the features make {self.features.width}"
+            )
+
+    @property
+    def coef(self) -> Floats:
+        """The coefficients W z_a of each item, (K, d)."""
+        return np.ascontiguousarray(self.table @ self.cross.T)
+
+    @property
+    def intercept(self) -> Floats:
+        """The intercepts v'z_a, (K,)."""
+        return np.asarray(self.table @ self.item)
+
+    def of(self, actions: Actions) -> JointModel | None:
+        """Return the model of the items of another list; None if their features are unknown."""
+        if self.features is None or actions.items is None:
+            return None
+        return replace(self, table=encoded(actions.items, self.features))
+
+    def state(self, actions: Actions, features: Features | None, **parameters: Any) -> State:
+        """Return what a file holds of a policy with this model."""
+        spec = None
+        if self.features is not None:
+            spec = self.features.to_spec()
+        known = {"item_features": spec, "item_label": self.label, **parameters}
+        arrays = {"cross": self.cross, "item": self.item, "items": self.table}
+        return State(actions, features, known, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> JointModel:
+        """Return the model of a policy's state."""
+        features = state.parameters["item_features"]
+        if features is not None:
+            features = Features.from_spec(features)
+        return cls(
+            state.array("cross", -1, -1),
+            state.array("item", -1),
+            state.array("items", len(state.known()), -1),
+            features,
+            str(state.parameters["item_label"]),
+        )
+
+
+def _check_model(model: Any) -> None:
+    check_kind("model", model, JointModel, " of piwo.policies")
+
+
+@final
+class JointLinear(DeterministicPolicy):
+    """pi(x) = argmax over the (eligible) items a of x'W z_a + v'z_a; of equal ones the first item.
+
+    Items with features act whether they were seen in training or not: `act(X, items=table)` chooses
+    among the items of a table, and a log read with `piwo.read(items=)` brings its own.
+
+    Args:
+        model: the scores; see `JointModel`.
+        actions: the K labels of its items.
+        features: how data frames become the context matrix of width d; None: plain matrices only.
+
+    Raises:
+        UsageError: for a model of another number of items, or of another width.
+
+    >>> from piwo.logs import Features
+    >>> model = JointModel([[1.0]], [0.0], [[1.0], [-1.0]], Features.numeric(["heat"]))
+    >>> policy = JointLinear(model, ["soup", "ice"])
+    >>> policy.act([[2.0], [-2.0]]).actions.tolist()
+    ['soup', 'ice']
+    >>> policy.act([[2.0]], items={"action": ["tea", "cola"], "heat": [0.5, -2.0]}).actions.tolist()
+    ['tea']
+    """
+
+    kind: ClassVar[str] = "joint-linear"
+
+    def __init__(
+        self, model: JointModel, actions: ActionList, features: Features | None = None
+    ) -> None:
+        _check_model(model)
+        self.model = model
+        self.listed = action_list(actions)
+        # In each item's own coefficients the policy is a linear one.
+        self.by_item = LinearGreedy(model.coef, model.intercept, self.listed, features)
+        self.features, self.width = features, self.by_item.width
+        self.item_features, self.item_label = model.features, model.label
+
+    def context(self, X: Any) -> Floats | None:
+        """Return the context matrix; a float64 matrix of the right width as it is."""
+        return self.by_item.context(X)
+
+    def decide(self, context: Floats | None, n: int) -> Codes:
+        """Return the item with the highest score in each row, (n,) codes."""
+        return self.by_item.decide(context, n)
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return 1 for the eligible item with the highest score in each row, (m,)."""
+        return self.by_item.within(context, eligible)
+
+    def onto(self, actions: Actions) -> Policy:
+        """Return the policy over a log's items, if their features are known; else as `aligned`."""
+        if self.listed == actions and actions.items is self.actions.items:
+            return self
+        model = self.model.of(actions)
+        if model is None:
+            return super().onto(actions)
+        return JointLinear(model, actions, self.features)
+
+    def state(self) -> State:
+        """Return the model and its items."""
+        return self.model.state(self.actions, self.features)
+
+    @classmethod
+    def from_state(cls, state: State) -> JointLinear:
+        """Return the policy of a state."""
+        return cls(JointModel.from_state(state), state.known(), state.features)
+
+
+@final
+class JointSoftmax(Policy):
+    """pi(a | x) proportional to exp((x'W z_a + v'z_a) / temperature) over the (eligible) items.
+
+    It explores, so its log supports learning and evaluation later. Acts on items never seen in
+    training, as `JointLinear` does.
+
+    Args:
+        model: the scores; see `JointModel`.
+        actions: the K labels of its items.
+        temperature: > 0; near 0 the policy is nearly greedy, for large ones uniform.
+        features: how data frames become the context matrix of width d; None: plain matrices only.
+
+    Raises:
+        UsageError: for a model of another number of items, or of another width.
+
+    >>> model = JointModel([[1.0]], [0.0], [[1.0], [-1.0]])
+    >>> JointSoftmax(model, ["a", "b"]).probabilities([[0.0]]).tolist()
+    [[0.5, 0.5]]
+    """
+
+    kind: ClassVar[str] = "joint-softmax"
+
+    def __init__(
+        self,
+        model: JointModel,
+        actions: ActionList,
+        temperature: float = 1.0,
+        features: Features | None = None,
+    ) -> None:
+        _check_model(model)
+        check_positive("temperature", temperature)
+        self.model = model
+        self.listed = action_list(actions)
+        self.temperature = float(temperature)
+        self.by_item = LinearSoftmax(
+            model.coef, model.intercept, self.listed, self.temperature, features
+        )
+        self.features, self.width = features, self.by_item.width
+        self.item_features, self.item_label = model.features, model.label
+
+    def context(self, X: Any) -> Floats | None:
+        """Return the context matrix; a float64 matrix of the right width as it is."""
+        return self.by_item.context(X)
+
+    def distribution(self, context: Floats | None, n: int) -> Floats:
+        """Return the softmax of the scores, (n, K)."""
+        return self.by_item.distribution(context, n)
+
+    def chances(self, context: Floats | None, codes: Codes) -> Floats:
+        """Return the probability of one item per row, (n,)."""
+        return self.by_item.chances(context, codes)
+
+    def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
+        """Return one item per row, (n,) codes, drawn with one uniform number per row."""
+        return self.by_item.draw(context, n, rng)
+
+    def draw_logged(
+        self, context: Floats | None, n: int, rng: np.random.Generator, logarithm: bool = False
+    ) -> tuple[Codes, Floats]:
+        """Return what `draw` returns, and pi or log pi of it, from one softmax."""
+        return self.by_item.draw_logged(context, n, rng, logarithm)
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return the softmax over the eligible items of each row, (m,)."""
+        return self.by_item.within(context, eligible)
+
+    def log_probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:
+        """Return log pi(a | x), (n, K), correct even if pi underflows."""
+        return self.by_item.log_probabilities(X, n=n)
+
+    def log_logged(self, batch: Batch) -> Floats:
+        """Return log pi(A | X) of the logged items, (n,)."""
+        return self.by_item.log_logged(batch)
+
+    def onto(self, actions: Actions) -> Policy:
+        """Return the policy over a log's items, if their features are known; else as `aligned`."""
+        if self.listed == actions and actions.items is self.actions.items:
+            return self
+        model = self.model.of(actions)
+        if model is None:
+            return super().onto(actions)
+        return JointSoftmax(model, actions, self.temperature, self.features)
+
+    def state(self) -> State:
+        """Return the model, its items and the temperature."""
+        return self.model.state(self.actions, self.features, temperature=self.temperature)
+
+    @classmethod
+    def from_state(cls, state: State) -> JointSoftmax:
+        """Return the policy of a state."""
+        model = JointModel.from_state(state)
+        temperature = float(state.parameters["temperature"])
+        return cls(model, state.known(), temperature, state.features)
