@@ -85,6 +85,20 @@ def test_times_and_missing_numbers_in_json(tmp_path: Path) -> None:
     assert json.loads(second)["day"] == "1970-01-02"
 
 
+@pytest.mark.parametrize("kind", ["struct", "map"])
+def test_probabilities_by_label(kind: str, tmp_path: Path) -> None:
+    objects: Any = [{"a": 0.5, "b": 0.5}, {"a": 0.25, "b": 0.75}]
+    if kind == "map":
+        pairs = [list(x.items()) for x in objects]
+        objects = pa.array(pairs, pa.map_(pa.string(), pa.float64()))
+    rows = pa.table({"action": ["a", "b"], "reward": [0, 1], "mu": objects})
+    log = read(rows, propensities="mu")
+    write_log(log, tmp_path / "log.jsonl")
+    write_log(log, tmp_path / "log.parquet")
+    for name in ("log.jsonl", "log.parquet"):
+        assert columns(read(str(tmp_path / name), propensities="mu")) == columns(log)
+
+
 def test_vectors_and_splits(tmp_path: Path) -> None:
     log = Log.from_arrays(
         action=[0, 1] * 20,

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from piwo.errors import DataError, FileError, PiwoWarning, UsageError
+from piwo.evaluation import evaluate
 from piwo.logs import Log, read, read_dsjson
+from piwo.policies import Constant
 from piwo.sources import lines as module
 from piwo.sources import spool
 
@@ -68,6 +70,20 @@ def test_many_events_with_small_chunks_are_the_twin_of_a_loop(
     assert np.concatenate([x.propensity for x in batches]).tolist() == [x["p"][0] for x in events]
     assert log.columns.cost
     assert log.columns.weight is None
+
+
+def test_values_of_a_thinned_log_are_those_of_vw_estimators_by_hand(tmp_path: Path) -> None:
+    events = [
+        event([1, 2], [0.5, 0.5], -1.0, pdrop=0.75),
+        event([2, 1], [0.25, 0.75], -0.5, pdrop=0.0),
+        event([1, 2], [0.8, 0.2], -0.25, pdrop=0.5),
+    ]
+    log = read_silently(written(tmp_path / "log.dsjson", *events))
+    # there, a row counts 1/(1 - pdrop) times: 4, 1 and 2; always-1 has the weights 2, 0 and 1.25
+    first = Constant(1, log.actions)
+    top, weights = 4 * 2 * 1.0 + 2 * 1.25 * 0.25, 4 * 2 + 2 * 1.25
+    assert evaluate(log, first).value == pytest.approx(top / 7)
+    assert evaluate(log, first, estimator="snips").value == pytest.approx(top / weights)
 
 
 def test_a_log_that_is_larger_than_memory_goes_to_temporary_files(

@@ -178,8 +178,18 @@ def _write_json(tables: Iterator[pa.Table], path: str) -> int:
     with written_lines(path) as out:
         for table in tables:
             rows += table.num_rows
-            lines = map(_json_line, table.to_pylist(maps_as_pydicts="strict"))
-            out.write("".join(lines).encode())
+            out.write("".join(map(_json_line, _objects(table))).encode())
+    return rows
+
+
+def _objects(table: pa.Table) -> list[dict[str, Any]]:
+    """Return the rows as objects; maps are objects, too."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for field in table.schema:
+        if pa.types.is_map(field.type):
+            for row in rows:
+                # Arrow has them as lists of pairs.
+                row[field.name] = dict(row[field.name])
     return rows
 
 
