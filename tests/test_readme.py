@@ -58,7 +58,15 @@ def require_run(line, capsys):
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/guide.md", "docs/adaptive.md", "docs/formats.md", "docs/slates.md"]
+    "page",
+    [
+        "docs/guide.md",
+        "docs/adaptive.md",
+        "docs/formats.md",
+        "docs/slates.md",
+        "docs/scenarios/email.md",
+        "docs/scenarios/router.md",
+    ],
 )
 def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -99,6 +107,8 @@ def test_links_lead_somewhere():
         "docs/bounds.md",
         "docs/quality.md",
         "docs/slates.md",
+        "docs/scenarios/email.md",
+        "docs/scenarios/router.md",
     ):
         text = (ROOT / page).read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([\w./-]+)\)", text):

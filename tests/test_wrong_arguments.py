@@ -613,7 +613,7 @@ CALLS: dict[str, Call] = {
         {
             "log": LOG,
             "policy": UNIFORM,
-            "categories": {label: 1 for label in LOG.actions},
+            "categories": dict.fromkeys(LOG.actions, 1),
             "delta": 0.05,
             "name": "one",
         },
