@@ -73,8 +73,8 @@ class SlateEstimator:
         if self.name == "adaptive" and log.columns.user_behavior is None:
             raise UsageError(
                 f"{asked} needs a column that says what the reward of a slot depends on "
-                f"({argument('user_behavior')}), as declared or predicted before the reward was "
-                "seen; or name one of the other estimators"
+                f"({argument('user_behavior')}), as declared or predicted before the slate was "
+                "shown; or name one of the other estimators"
             )
         if self.negative and not (log.logger.independent or log.logger.ranks):
             raise UsageError(
@@ -173,7 +173,7 @@ _ALL = (
     SlateEstimator(
         name="adaptive",
         assumption="the column of user behaviors says rightly, row by row, what the reward of a "
-        "slot depends on",
+        "slot depends on, and does not depend on the slate that was shown",
         source="Kiyohara et al. 2023 (arXiv 2306.15098), with known behaviors",
         weigh=_adaptive,
         needs=("slate", "above", "marginal"),

@@ -63,7 +63,8 @@ def evaluate(
     - "independent" (IIPS): w_l = pi(a_l in slot l)/mu(a_l in slot l), of marginal probabilities.
       The reward of a slot depends on its position and its own action alone.
     - "adaptive" (AIPS): each row's weights are those of one of these three, as the log's column of
-      user behaviors says. It must say rightly what the reward depends on, and be known before it.
+      user behaviors says. It must say rightly what the reward depends on, and must not depend on
+      the slate that was shown.
     - "pseudo-inverse" (PI): one weight of the reward of the slate, sum_l pi_l/mu_l - (L - 1) if the
       logger draws slots independently. The reward is a sum of unknown parts, each of one slot and
       its action, and the logger shows every action of the target in every slot.
@@ -110,7 +111,8 @@ def evaluate(
     1.0
 
     Source: McInerney et al. 2020 (arXiv 2007.12986); Li et al. 2018 (arXiv 1804.10488); Kiyohara et
-    al. 2023 (arXiv 2306.15098); Swaminathan et al. 2017 (arXiv 1605.04812); bounds: docs/theory.md.
+    al. 2023 (arXiv 2306.15098); Swaminathan et al. 2017 (arXiv 1605.04812); bounds: docs/theory.md,
+    section "Slates".
     """
     check_kind("log", log, SlateLog, "; piwo.slates.read makes one")
     chosen = slate_estimator(estimator)
@@ -129,7 +131,7 @@ def evaluate(
         shift=shift,
         partition=Partition("hash") if settled == "deadline" else None,
     )
-    state = reduce_slates(log, task)
+    (state,) = reduce_slates(log, [task])
     value, error = mean_credit(state)
     if self_normalized:
         shares = np.ones(1) if chosen.negative else alpha / alpha.sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from piwo.slates.estimators import ESTIMATORS
 from piwo.slates.evaluate import check_target, interval_of, lower_end, mean_credit, settled_interval
 from piwo.slates.log import SlateLog
 from piwo.slates.policies import Factored, SlatePolicy
-from piwo.slates.sums import SlateSums, reduce_slates
+from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.slates.validation import SlateReader
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
@@ -252,27 +252,34 @@ def by_position(
     estimator.check(log, policy)
     settled = settled_interval(log, interval)
     partition = Partition("hash") if settled == "deadline" else None
+    first = SlateSums(
+        reader=log.reader(policy),
+        estimator=estimator,
+        alpha=log.position_weights,
+        bounded=log.bounded,
+        partition=partition,
+        position=0,
+    )
+    tasks = [replace(first, position=place) for place in range(log.slots)]
     found: list[PositionValue] = []
-    for place in range(log.slots):
-        task = SlateSums(
-            reader=log.reader(policy),
-            estimator=estimator,
-            alpha=log.position_weights,
-            bounded=log.bounded,
-            partition=partition,
-            position=place,
-        )
-        found.append(_position(log, task, settled, delta / log.slots, found))
+    for place, state in enumerate(reduce_slates(log, tasks)):
+        # declared slots that no slate of this log has
+        if state.policy.moments.rows:
+            found.append(_position(log, place, state, settled, delta / log.slots, found))
     notes = (Note(f"assumes: {estimator.assumption}", kind="assumptions"),)
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
     return Positions(shown_as, tuple(found), delta, settled, guarantee, notes)
 
 
 def _position(
-    log: SlateLog, task: SlateSums, interval: str, delta: float, earlier: list[PositionValue]
+    log: SlateLog,
+    place: int,
+    state: SlateState,
+    interval: str,
+    delta: float,
+    earlier: list[PositionValue],
 ) -> PositionValue:
     """Return the value of one position."""
-    state = reduce_slates(log, task)
     n, unit = state.policy.moments.rows, log.largest if log.bounded else 1.0
     value, error = mean_credit(state)
     low, high = interval_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
@@ -287,7 +294,7 @@ def _position(
         if first:
             relative = value * unit / first
     return PositionValue(
-        position=task.position + 1 if task.position is not None else 0,
+        position=place + 1,
         rows=n,
         logging_value=float(state.logged[0]) / n * unit,
         value=None if value is None else value * unit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -153,15 +153,19 @@ class SlateSums(Task[SlateState]):
         """Return the sums of a fragment."""
         state = self.empty()
         try:
-            for found in self.reader.read(fragment):
-                rows = found
-                if self.position is not None:
-                    rows = found.take(found.lengths > self.position)
-                if len(rows):
-                    state = state.merge(self._sums(rows))
+            for rows in self.reader.read(fragment):
+                state = state.merge(self.of_rows(rows))
         except Refused as refused:
             return replace(self.empty(), refused=refused.findings)
         return state
+
+    def of_rows(self, rows: SlateRows) -> SlateState:
+        """Return the sums of some rows."""
+        if self.position is not None:
+            rows = rows.take(rows.lengths > self.position)
+        if not len(rows):
+            return self.empty()
+        return self._sums(rows)
 
     def settled(self, state: SlateState) -> bool:
         """Whether the pass has met rows that break a rule."""
@@ -256,15 +260,55 @@ class SlateSums(Task[SlateState]):
         return four.states(rows_by_block(self.partition, batch), number_sums(self.partition, batch))
 
 
-def reduce_slates(log: SlateLog, task: SlateSums) -> SlateState:
-    """Return the sums over a slate log: one pass, all cores.
+@dataclass(frozen=True)
+class _Together(Task[tuple[SlateState, ...]]):
+    """Task: several sums over the same rows, in one pass.
+
+    Args:
+        parts: at least one, all with the same reader.
+    """
+
+    parts: tuple[SlateSums, ...]
+
+    def empty(self) -> tuple[SlateState, ...]:
+        """Return the sums of no rows."""
+        return tuple(part.empty() for part in self.parts)
+
+    def of_fragment(self, fragment: Fragment) -> tuple[SlateState, ...]:
+        """Return the sums of a fragment."""
+        states = self.empty()
+        try:
+            for rows in self.parts[0].reader.read(fragment):
+                found = tuple(part.of_rows(rows) for part in self.parts)
+                states = self.merge(states, found)
+        except Refused as refused:
+            return tuple(replace(one, refused=refused.findings) for one in self.empty())
+        return states
+
+    def merge(
+        self, one: tuple[SlateState, ...], other: tuple[SlateState, ...]
+    ) -> tuple[SlateState, ...]:
+        """Return the sums of both parts."""
+        return tuple(a.merge(b) for a, b in zip(one, other, strict=True))
+
+    def settled(self, state: tuple[SlateState, ...]) -> bool:
+        """Whether the pass has met rows that break a rule."""
+        return bool(state[0].refused)
+
+
+def reduce_slates(log: SlateLog, tasks: Sequence[SlateSums]) -> tuple[SlateState, ...]:
+    """Return several sums over a slate log: one pass, all cores.
+
+    Args:
+        log: the rows.
+        tasks: all with the same reader.
 
     Raises:
         DataError: for rows that break a rule, and for a log without rows.
     """
-    found = fold(log.source, task.reader.names, task)
-    if found.refused:
-        raise Refused(found.refused)
-    if found.policy.moments.rows == 0:
+    found = fold(log.source, tasks[0].reader.names, _Together(tuple(tasks)))
+    if found[0].refused:
+        raise Refused(found[0].refused)
+    if found[0].policy.moments.rows == 0:
         raise DataError(f"no rows in {log.name}, expected at least one logged slate")
     return found
