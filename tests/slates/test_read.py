@@ -157,6 +157,13 @@ def test_a_condition_chooses_rows_by_what_is_known_before(tmp_path: Path) -> Non
         slates.read(str(path), where="len(s) = 2", **named)
 
 
+def test_globs_of_the_context_leave_out_what_has_a_role() -> None:
+    log = read({"x1": [1.0, 2.0, 3.0], "x2": [0.0, 0.0, 1.0]}, context="*")
+    assert log.columns.context == ("x1", "x2")
+    with pytest.raises(UsageError, match="column 'rs' has another role"):
+        read(None, context=["rs"])
+
+
 def test_text_files_are_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "slates.csv"
     path.write_text("s,r,p\na,1,0.5\n")

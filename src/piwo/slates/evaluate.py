@@ -28,6 +28,7 @@ from piwo.slates.log import SlateLog
 from piwo.slates.policies import GreedySlate, SlatePolicy
 from piwo.slates.result import SlateEvaluation, SlotValue
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
+from piwo.sources.clusters import Cluster
 
 __all__ = [
     "check_target",
@@ -85,7 +86,8 @@ def evaluate(
             small bias. The interval is the same: it does not rest on the estimate.
         interval: "auto": "deadline", or "mixture" if the logger learned or rows are in a cluster;
             "normal": asymptotic, for comparison.
-        delta: error probability of the interval, both sides together.
+        delta: error probability of the interval, both sides together; for the best of N policies
+            or estimators give each delta / N.
         name: what to call the policy in the result.
 
     Returns:
@@ -202,13 +204,13 @@ def settled_interval(log: SlateLog, interval: Any) -> Literal["deadline", "mixtu
         raise UsageError(
             f"{argument('interval')} is {shown(interval)}, expected one of {', '.join(INTERVALS)}"
         )
-    placed = log.source.steady and log.learning != "learning"
+    placed = not isinstance(log.source, Cluster) and log.learning != "learning"
     if interval == "auto":
         return "deadline" if placed else "mixture"
     if interval == "deadline" and not placed:
         raise UsageError(
             f"{argument('interval', 'deadline')} needs independent rows with numbers that are the "
-            "same in every pass, and this logger learned or these rows have none; use "
+            "same in every pass, and this logger learned or these rows are in a cluster; use "
             f"{argument('interval', 'mixture')}"
         )
     settled: Literal["deadline", "mixture", "normal"] = interval

@@ -30,6 +30,7 @@ from piwo.messages import argument
 from piwo.slates.policies import Factored, FromColumns, SlatePolicy, Uniform
 from piwo.slates.validation import SlateColumns, SlateReader, check_list
 from piwo.sources.filters import condition, mentioned
+from piwo.sources.lazy import column_names, is_lazy
 from piwo.sources.paths import kind_of
 from piwo.sources.source import Fragment, Source
 
@@ -133,8 +134,12 @@ def read(
         check_kind("behavior", behavior, (Uniform, Factored), ", of piwo.slates")
     plain = SlateColumns(slate, reward, rewards, tuple(context), user_behavior)
     made = _source(source, plain, behavior, where)
-    names = made.schema.names
-    columns = replace(plain, context=match_names(context, names, "context"))
+    # globs leave out what was decided or earned
+    decided = {*replace(plain, context=()).used(), *behavior.numbers}
+    for name in decided.intersection(context):
+        raise UsageError(f"column {name!r} has another role, and cannot be context; name others")
+    free = [name for name in made.schema.names if name not in decided]
+    columns = replace(plain, context=match_names(context, free, "context"))
     log = SlateLog(
         source=made,
         columns=columns,
@@ -420,7 +425,15 @@ def _source(source: Any, columns: SlateColumns, logger: SlatePolicy, where: str 
                 f"{argument('where')} mentions {name!r}, which depends on what was decided: no "
                 "interval holds for rows that are chosen by it; name columns that are known before"
             )
-    others = [x for x in (*columns.used(), *logger.numbers) if x not in {columns.slate, earned}]
+    available: Sequence[str] = ()
+    if is_lazy(source):
+        # it is run once, so that a target's columns must be there
+        available = column_names(source)
+    others = [
+        x
+        for x in (*columns.used(), *logger.numbers, *available)
+        if x not in {columns.slate, earned}
+    ]
     roles = Columns(
         action=columns.slate, reward=earned, propensity=None, context=tuple(dict.fromkeys(others))
     )

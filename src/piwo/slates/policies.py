@@ -43,12 +43,21 @@ class SlatePolicy(ABC):
     """Which probabilities it can state."""
     independent: bool = False
     """Whether the slots are drawn independently given the context."""
-    ranks: int = 0
-    """m, if it shows uniform rankings of m items; otherwise 0."""
-    numbers: tuple[str, ...] = ()
-    """Columns of probabilities that it reads."""
-    slate_columns: tuple[str, ...] = ()
-    """Columns of slates that it reads."""
+
+    @property
+    def ranks(self) -> int:
+        """The number m of items, if it shows uniform rankings of them; otherwise 0."""
+        return 0
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns of probabilities that it reads."""
+        return ()
+
+    @property
+    def slate_columns(self) -> tuple[str, ...]:
+        """Columns of slates that it reads."""
+        return ()
 
     @property
     def encoding(self) -> Features | None:
@@ -141,7 +150,7 @@ class FromColumns(SlatePolicy):
         return self.slate_column is not None or self.above_column is not None
 
     @property
-    def numbers(self) -> tuple[str, ...]:  # type: ignore[override]
+    def numbers(self) -> tuple[str, ...]:
         """The columns."""
         named = (self.above_column, self.marginal_column, self.slate_column)
         return tuple(dict.fromkeys(name for name in named if name is not None))
@@ -259,7 +268,7 @@ class Uniform(SlatePolicy):
         object.__setattr__(self, "_places", _places)
 
     @property
-    def ranks(self) -> int:  # type: ignore[override]
+    def ranks(self) -> int:
         """The number m of items."""
         return len(self.items)
 
@@ -344,7 +353,7 @@ class Deterministic(_OneSlate):
         object.__setattr__(self, "_codes", _codes)
 
     @property
-    def slate_columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def slate_columns(self) -> tuple[str, ...]:
         """The column, if it is one."""
         if isinstance(self.fixed, str):
             return (self.fixed,)
