@@ -145,6 +145,28 @@ def test_the_bold_vote_runs_where_a_right_action_nearly_always_pays(changed, run
     assert replace(made, **changed).right_pays is runs
 
 
+@pytest.mark.parametrize(("high", "low", "chosen"), [(1.0, 0.6, "bold"), (0.7, 0.42, "logging")])
+def test_a_logger_that_hardly_explores_is_improved_on_if_right_actions_always_pay(
+    high, low, chosen
+):
+    """It is wrong near a boundary, where little else is tried: in a quarter of the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    right = np.where(X[:, 0] > 0, 0, np.where(X[:, 1] > 0, 1, 2))
+    usual = np.where(np.abs(X[:, 0]) < 0.35, (right + 1) % 3, right)
+    mu = np.full((600, 3), 0.01)
+    mu[np.arange(600), usual] = 0.98
+    A = (mu.cumsum(axis=1) > rng.random((600, 1))).argmax(axis=1)
+    R = (rng.random(600) < np.where(right == A, high, low)) * 1.0
+    log = piwo.Log.from_arrays(context=X, action=A, reward=R, propensity=mu[np.arange(600), A])
+    learner = GuardedVote().fit(log)
+    assert learner.chosen_ == chosen
+    if chosen == "bold":
+        # no other sign would do
+        assert learner.signs_["bold"] < 1.0
+        assert share_right(learner.policy_) > 0.9
+
+
 def test_signs_by_hand():
     """Rewards 1, .5, 0, 0; the policy takes the first action: weights 2, 0, 2, 0."""
     log = piwo.Log.from_arrays(
