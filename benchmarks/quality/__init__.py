@@ -23,7 +23,7 @@ showed which votes harmed, so they are not used again.
 
 --comparable: logs as in an earlier benchmark, of sharp and paper rewards alone. Every row to learn
 from is in the log once; these are seven tenths of a data set, and at most 10,000. It has its own
-two halves, declared before the rule of the guarded vote was changed for it:
+two halves, each declared before `Auto()` was run on it:
 
 - choose: digits (1257 rows), penbased (7694), satimage (4504), segment (1617), clusters-5 (2000);
   seeds 0, 1, ...
