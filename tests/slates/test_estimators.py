@@ -111,35 +111,33 @@ def test_a_naive_twin_agrees(estimator: str) -> None:
 )
 @pytest.mark.parametrize("estimator", NAMES)
 def test_open_bandit_pipeline_agrees(estimator: str) -> None:
-    from obp.ope import SlateIndependentIPS, SlateRewardInteractionIPS, SlateStandardIPS
+    from obp import ope
 
     bandit = SlateBandit("cascade")
     table, log = bandit.table(400, seed=3), bandit.log(400, seed=3)
-    flat = {name: np.concatenate(table[name]) for name in ("rs", "mu_alone", "pi_alone")}
     given: dict[str, Any] = {
         "slate_id": np.repeat(np.arange(400), 2),
-        "reward": flat["rs"],
+        "reward": np.concatenate(table["rs"]),
         "position": np.tile([0, 1], 400),
     }
-    mu, pi = np.array(table["mu_above"]), np.array(table["pi_above"])
-    if estimator == "standard":
-        whole = [np.repeat(p.prod(axis=1), 2) for p in (mu, pi)]
-        theirs = SlateStandardIPS(len_list=2).estimate_policy_value(
-            **given, pscore=whole[0], evaluation_policy_pscore=whole[1]
+    name, suffix = {
+        "standard": ("StandardIPS", ""),
+        "cascade": ("RewardInteractionIPS", "_cascade"),
+        "independent": ("IndependentIPS", "_item_position"),
+    }[estimator]
+    for role, policy in (("pscore", "mu"), ("evaluation_policy_pscore", "pi")):
+        above = np.array(table[f"{policy}_above"])
+        given[role + suffix] = {
+            "standard": np.repeat(above.prod(axis=1), 2),
+            "cascade": above.cumprod(axis=1).ravel(),
+            "independent": np.concatenate(table[f"{policy}_alone"]),
+        }[estimator]
+    for normalized in (False, True):
+        theirs = getattr(ope, f"{'SelfNormalized' * normalized}Slate{name}")(len_list=2)
+        found = slates.evaluate(
+            log, TARGET_COLUMNS, estimator=estimator, self_normalized=normalized
         )
-    elif estimator == "cascade":
-        above = [p.cumprod(axis=1).ravel() for p in (mu, pi)]
-        theirs = SlateRewardInteractionIPS(len_list=2).estimate_policy_value(
-            **given, pscore_cascade=above[0], evaluation_policy_pscore_cascade=above[1]
-        )
-    else:
-        theirs = SlateIndependentIPS(len_list=2).estimate_policy_value(
-            **given,
-            pscore_item_position=flat["mu_alone"],
-            evaluation_policy_pscore_item_position=flat["pi_alone"],
-        )
-    found = slates.evaluate(log, TARGET_COLUMNS, estimator=estimator)
-    assert found.value == pytest.approx(theirs, abs=1e-9)
+        assert found.value == pytest.approx(theirs.estimate_policy_value(**given), abs=1e-9)
 
 
 def expectation(bandit: SlateBandit, estimator: str) -> float:
