@@ -86,6 +86,11 @@ def fitted_oracle(oracle: Any) -> Callable[..., Any]:
     return lambda **given: piwo.PIWO(piwo.IX(0.1), oracle(**given), certificate=None).fit(LOG)
 
 
+def fitted_on_items(oracle: Any) -> Callable[..., Any]:
+    """The same for an oracle that takes items."""
+    return lambda **given: oracle(**given).solve(ITEM_LOG, piwo.IX(0.1))
+
+
 def monitored(**given: Any) -> Any:
     """A monitor that is made and has seen a log."""
     return piwo.Monitor(**given).update(LOG).look()
@@ -131,6 +136,13 @@ SLATE_LOG = piwo.slates.read(
     SLATES, slate="s", rewards="rs", propensities="mu", independent=True, context="x"
 )
 BOTH = {"one": ONE, "uniform": UNIFORM}
+ITEM_LOG = piwo.Log.from_arrays(
+    context=np.arange(8.0)[:, None],
+    action=[0, 1] * 4,
+    reward=[0, 1] * 4,
+    propensity=[0.5] * 8,
+    items={"action": [0, 1], "z": [0.0, 1.0]},
+)
 JOINT = policies.JointModel(np.zeros((2, 1)), [0.0], np.zeros((3, 1)))
 LINEAR = policies.LinearGreedy(np.zeros((3, 2)), np.zeros(3), ACTIONS)
 SUMS = reductions.bet_sums([0.5, 1.0] * 50)
@@ -306,6 +318,32 @@ CALLS: dict[str, Call] = {
     ),
     "gains": (piwo.gains, {"log": LOG, "score": piwo.IX(0.1)}),
     "oracles.Exhaustive": (fitted_oracle(oracles.Exhaustive), {"policies": [ONE, UNIFORM]}),
+    "simulate.ItemBandit": (
+        lambda **given: simulate.ItemBandit(**given).optimal_value,
+        {
+            "items": 4,
+            "candidates": 2,
+            "context": 1,
+            "features": 1,
+            "situations": 5,
+            "bias": 0.0,
+            "wave": 0.0,
+            "peak": 0.5,
+            "seed": 0,
+        },
+    ),
+    "oracles.ConditionalLogit": (
+        fitted_on_items(oracles.ConditionalLogit),
+        {"alpha": 1.0, "steps": 5},
+    ),
+    "oracles.JointDirect": (
+        lambda **given: oracles.JointDirect(**given).solve(ITEM_LOG, piwo.IW()),
+        {"alpha": 1.0, "crosses": None, "standardize": True},
+    ),
+    "oracles.JointRidge": (
+        fitted_on_items(oracles.JointRidge),
+        {"alpha": 1.0, "crosses": None, "standardize": True},
+    ),
     "oracles.Ridge": (
         fitted_oracle(oracles.Ridge),
         {"alpha": 1.0, "intercept": True, "standardize": False},

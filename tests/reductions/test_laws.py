@@ -55,6 +55,7 @@ from piwo.reductions.by_segment import BySegment
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.improvement_sums import ImprovementSums
+from piwo.reductions.joint_gram import JointGram
 from piwo.reductions.losses import Losses
 from piwo.reductions.pair_sums import PairSums
 from piwo.reductions.rate_cells import RateCells
@@ -199,6 +200,12 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
         tuple(PolicySums(Uniform(LABELS), IX(gamma), partition=HASHED) for gamma in (0.1, 0.2, 0.3))
     ),
     "gram": lambda: Gram((IX(0.1), LSLinear(0.3), IW()), ACTIONS, np.full(WIDTH, 99.0)),
+    "joint gram": lambda: JointGram(
+        (IX(0.1), LSLinear(0.3)),
+        np.full(WIDTH, 9.0),
+        np.linspace(-1.0, 1.0, 2 * ACTIONS).reshape(-1, 2),
+    ),
+    "joint gram, direct": lambda: JointGram(None, np.zeros(WIDTH), np.ones((ACTIONS, 1))),
     "action gram": lambda: ActionGram(ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),
     "gram, doubly robust": lambda: Gram(

@@ -67,8 +67,8 @@ class LearnOptions:
     oracle: Annotated[
         str | None,
         Parameter(
-            help=f"auto (best of several), {', '.join(ORACLES)}, pac-bayes, gibbs. [default: "
-            "auto; classifier with --score, --gamma or unbounded rewards]",
+            help=f"auto, {', '.join(ORACLES)}, pac-bayes, gibbs. [default: auto; classifier with "
+            "a score]",
             show=True,
         ),
     ] = None
@@ -76,7 +76,9 @@ class LearnOptions:
         str | None,
         Parameter(
             help=f"Score of a row: {', '.join(SCORES)}; not for auto and direct. "
-            "[default: ls-linear]"
+            "With it, with --gamma, or without an upper end of the reward, the default oracle is "
+            "classifier. [default: "
+            "ls-linear]"
         ),
     ] = None
     gamma: Annotated[

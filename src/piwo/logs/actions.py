@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,7 @@ from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.visible import type_text
 
-if TYPE_CHECKING:
-    from piwo.logs.items import Items
-
-__all__ = ["Actions", "Label", "is_text", "label_array"]
+__all__ = ["Actions", "Items", "Label", "is_text", "label_array"]
 
 Label = int | str
 _SHORT = 64
@@ -143,6 +140,20 @@ def _checked_labels(labels: Iterable[Any]) -> tuple[Label, ...]:
             f"action label {label!r} is listed twice; each action needs one label of its own"
         )
     return tuple(listed)
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """The features of each action of a list, as columns; see `Actions.items`.
+
+    >>> Items("ad", pa.table({"price": [2.0, 3.0]})).table.column_names
+    ['price']
+    """
+
+    label: str
+    """The column of the labels, in the table that these features came from."""
+    table: pa.Table
+    """(K rows) the other columns, rows in the order of the actions."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -404,13 +404,13 @@ class Features:
             if np.isinf(matrix[row, column]):
                 state, advice = "infinite", "fill or drop such rows yourself first"
             raise DataError(
-                f"context column {self._sources[column]!r} is {state} at row {row} "
+                f"context column {self.sources[column]!r} is {state} at row {row} "
                 f"({int(bad.any(axis=1).sum())} rows in all); {advice}"
             )
         return matrix
 
     @property
-    def _sources(self) -> tuple[str, ...]:
+    def sources(self) -> tuple[str, ...]:
         """For each matrix column, the source column that it is made from."""
         sources: list[str] = []
         for item in self.items:

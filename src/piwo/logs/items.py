@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError, UsageError
-from piwo.logs.actions import Actions, is_text, label_array
+from piwo.logs.actions import Actions, Items, is_text, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import match_names
 from piwo.logs.columns import Columns
@@ -26,21 +25,7 @@ from piwo.sources.query import ColumnType
 from piwo.sources.table import TableSource
 from piwo.visible import type_text
 
-__all__ = ["Items", "encoded", "items_of", "learn_item_features"]
-
-
-@dataclass(frozen=True, eq=False)
-class Items:
-    """The features of each action of a list, as columns; see `Actions.items`.
-
-    >>> Items("ad", pa.table({"price": [2.0, 3.0]})).table.column_names
-    ['price']
-    """
-
-    label: str
-    """The column of the labels, in the table that these features came from."""
-    table: pa.Table
-    """(K rows) the other columns, rows in the order of the actions."""
+__all__ = ["encoded", "items_of", "learn_item_features"]
 
 
 def items_of(

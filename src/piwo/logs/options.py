@@ -129,6 +129,6 @@ def check_fixed_actions(columns: Columns, what: str) -> None:
     if columns.eligible is not None:
         raise UsageError(
             f"{what} learns as if every action could be taken in every row, and column "
-            f"{columns.eligible!r} lists the eligible ones; learn one model of context and item "
-            "elsewhere, and evaluate its choices here"
+            f"{columns.eligible!r} lists the eligible ones; use the joint-ridge or the "
+            f"conditional-logit oracle, with features of the actions ({argument('items')})"
         )

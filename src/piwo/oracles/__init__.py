@@ -2,9 +2,11 @@
 
 from piwo.oracles.boosting import Boosting, DirectBoosting
 from piwo.oracles.classifier import Classifier
+from piwo.oracles.conditional_logit import ConditionalLogit
 from piwo.oracles.direct import Direct
 from piwo.oracles.exhaustive import Exhaustive
 from piwo.oracles.gain_table import GainBlock, gain_blocks, gains
+from piwo.oracles.joint_ridge import JointDirect, JointRidge
 from piwo.oracles.oracle import Oracle
 from piwo.oracles.policy_tree import PolicyTree
 from piwo.oracles.ridge import Ridge
@@ -13,10 +15,13 @@ from piwo.oracles.softmax import Softmax
 __all__ = [
     "Boosting",
     "Classifier",
+    "ConditionalLogit",
     "Direct",
     "DirectBoosting",
     "Exhaustive",
     "GainBlock",
+    "JointDirect",
+    "JointRidge",
     "Oracle",
     "PolicyTree",
     "Ridge",

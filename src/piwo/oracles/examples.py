@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from piwo.errors import NothingToLearnError, UsageError
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.reductions.large_contexts import check_squares
@@ -27,6 +28,8 @@ class Examples:
     gains: Floats
     rows: int
     """n: the number of rows of the log, including those without reward."""
+    eligible: Eligible | None = None
+    """What could be taken in the rewarded rows; None: all actions."""
 
 
 def first_mean(log: Log) -> Floats:
@@ -74,6 +77,7 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
     [[2.0]]
     """
     contexts, actions, gains, rows = [], [], [], 0
+    eligible: list[Eligible] = []
     for batch in log.each_batch(context=True):
         # the sparse gains of other rows are 0
         part = batch.take(np.flatnonzero(batch.reward > 0))
@@ -81,6 +85,8 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
         rows += len(batch)
         contexts.append(part.context)
         actions.append(part.action)
+        if part.eligible is not None:
+            eligible.append(part.eligible)
         gains.append(np.stack([part.sampled(score.gains(part)) for score in scores]))
     if sum(len(x) for x in actions) == 0:
         raise NothingToLearnError(
@@ -88,8 +94,21 @@ def rewarded(log: Log, scores: Sequence[Score]) -> Examples:
             f"{argument('reward_range')}"
         )
     return Examples(
-        np.concatenate(contexts), np.concatenate(actions), np.concatenate(gains, axis=1), rows
+        np.concatenate(contexts),
+        np.concatenate(actions),
+        np.concatenate(gains, axis=1),
+        rows,
+        _joined(eligible),
     )
+
+
+def _joined(parts: Sequence[Eligible]) -> Eligible | None:
+    """Return the pairs of all parts, row after row; None without parts."""
+    if not parts:
+        return None
+    sizes = np.concatenate([part.sizes for part in parts])
+    starts = np.append(0, np.cumsum(sizes))
+    return Eligible(starts, np.concatenate([part.codes for part in parts]))
 
 
 def standardized(context: Floats) -> tuple[Floats, Floats, Floats]:

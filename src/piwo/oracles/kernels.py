@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["grow_classes", "grow_rewards", "scale_chances"]
+__all__ = ["grow_classes", "grow_rewards", "logit_of_pairs", "scale_chances"]
 
 _LEAST_CURVATURE = 1e-3
 _LEAST_CHANCE = 1e-30
@@ -258,3 +258,39 @@ def grow_rewards(
             if tree[j, 0] < 0:
                 for i in rows[ends[j, 0] : ends[j, 1]]:
                     g[i] += tree[j, 3]
+
+
+@njit(nogil=True, cache=True)
+def logit_of_pairs(
+    starts: Any, codes: Any, places: Any, y: Any, table: Any, gains: Any, scores: Any, slopes: Any
+) -> float:
+    """Write g (z_A - sum_a p_a z_a) of n rows, slopes (n, f), and return -sum g log p_A.
+
+    p is the softmax of y'z_a over the pairs of a row: starts (n + 1,), codes (m,); places (n,) the
+    logged ones. y (n, f); table (K, f) z; gains (n,); scores: space for the largest row.
+    """
+    total, width = 0.0, table.shape[1]
+    for row in range(len(starts) - 1):
+        start, stop = starts[row], starts[row + 1]
+        top = -np.inf
+        for pair in range(start, stop):
+            score = 0.0
+            for j in range(width):
+                score += y[row, j] * table[codes[pair], j]
+            scores[pair - start] = score
+            top = max(top, score)
+        taken = scores[places[row] - start] - top
+        norm = 0.0
+        for k in range(stop - start):
+            scores[k] = np.exp(scores[k] - top)
+            norm += scores[k]
+        total -= gains[row] * (taken - np.log(norm))
+        for j in range(width):
+            slopes[row, j] = table[codes[places[row]], j]
+        for k in range(stop - start):
+            p = scores[k] / norm
+            for j in range(width):
+                slopes[row, j] -= p * table[codes[start + k], j]
+        for j in range(width):
+            slopes[row, j] *= gains[row]
+    return total

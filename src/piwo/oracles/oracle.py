@@ -70,6 +70,10 @@ class Oracle(ABC):
         """Whether it can learn from logs whose actions change from row to row."""
         return False
 
+    def needs_items(self) -> bool:
+        """Whether the oracle learns from features of items."""
+        return False
+
     def needs_rows(self) -> bool:
         """Whether the oracle needs all rows on one machine; sums suffice for logs in clusters."""
         return False
@@ -83,6 +87,13 @@ class Oracle(ABC):
         """
         if not self.takes_eligible():
             check_fixed_actions(log.columns, f"the {self.name} oracle")
+        if self.needs_items() and (
+            log.declared_actions is None or log.declared_actions.items is None
+        ):
+            raise DataError(
+                f"the {self.name} oracle needs features of the actions, and the log was read "
+                f"without; read it with {argument('items', '...')}, a table with one row a label"
+            )
         if self.needs_rows():
             log.require_one_machine(f"the {self.name} oracle")
         if self.needs_context() and not log.has_context:

@@ -11,6 +11,7 @@ from numba import njit
 __all__ = [
     "add_efron_stein",
     "add_gains",
+    "add_item_products",
     "add_policy",
     "add_truncated_bets",
     "count_blocks",
@@ -261,6 +262,24 @@ def add_truncated_bets(  # noqa: C901 - one loop over the rows, whose numbers st
             for k in range(_WHOLE, count):
                 sums[k] += math.log1p(products[k])
                 products[k] = 0.0
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_item_products(starts: Any, codes: Any, items: Any, sums: Any) -> None:
+    """Add the upper half of v v' of each pair's action to its row's sum, sums (n, F).
+
+    starts (n + 1,), codes (m,): the pairs; items (K, f + 1) the vectors v.
+    """
+    width = items.shape[1]
+    for row in range(len(starts) - 1):
+        total = sums[row]
+        for pair in range(starts[row], starts[row + 1]):
+            v = items[codes[pair]]
+            at = 0
+            for i in range(width):
+                for j in range(i, width):
+                    total[at + j - i] += v[i] * v[j]
+                at += width - i
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})

@@ -1,0 +1,189 @@
+"""Conditional logit oracle: a softmax over products of context and item, weighted by gains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from piwo.checks import check_count, check_finite, check_non_negative
+from piwo.engines.stages import check_time
+from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
+from piwo.logs.log import Log
+from piwo.oracles.examples import check_sparse, rewarded, standardized
+from piwo.oracles.joint_features import ItemTable, joint_policy
+from piwo.oracles.oracle import Oracle, shared_by_neighbors
+from piwo.policies import JointLinear
+from piwo.policies.blocks import row_blocks, spread
+from piwo.scores import Score
+
+__all__ = ["ConditionalLogit", "LogitObjective"]
+
+_ROWS = 2**14
+"""Rows that a thread takes at a time: sums do not depend on the number of threads."""
+
+
+@dataclass(frozen=True)
+class ConditionalLogit(Oracle):
+    """Conditional logit on products of context and item, rows weighted by their gains.
+
+    Answers: which policy, if actions have features and change from row to row, and few rows have a
+    reward? It generalizes the weighted logistic regression of `Classifier` to items: it learns
+    which of the eligible items was right, from the rewarded rows alone. The log needs
+    `piwo.read(items=)`. The policy returned takes the most probable item.
+
+    Formula: max over W, v of sum_t g_t log softmax(s(x_t, .))[A_t] - alpha (|W|^2 + |v|^2) / 2, the
+    softmax over the eligible items, s(x, a) = x'W z_a + v'z_a on standardized columns, and gains g
+    divided by their mean, so that the result does not depend on the unit of the reward. It is
+    concave; by L-BFGS, with the analytic gradient. Only rewarded rows are held in memory.
+    Source: conditional logit: McFadden 1974; gains: docs/theory.md, "Oracles".
+
+    Args:
+        alpha: the penalty, at least 0.
+        steps: most steps of L-BFGS; stopping early is harmless.
+
+    >>> import numpy as np, piwo
+    >>> rng = np.random.default_rng(0)
+    >>> X, A = rng.normal(size=(400, 1)), rng.integers(0, 2, 400)
+    >>> log = piwo.Log.from_arrays(
+    ...     context=X,
+    ...     action=A,
+    ...     reward=(A == (X[:, 0] > 0)) * 1.0,
+    ...     propensity=np.full(400, 0.5),
+    ...     items={"action": [0, 1], "heat": [-1.0, 1.0]},
+    ... )
+    >>> policy = ConditionalLogit().solve(log, piwo.IX(0.1))
+    >>> new = {"action": [7, 8], "heat": [-3.0, 2.0]}
+    >>> policy.act([[-2.0], [2.0]], items=new).actions.tolist()
+    [7, 8]
+    """
+
+    alpha: float = 1.0
+    steps: int = 100
+    name: ClassVar[str] = "conditional-logit"
+
+    def __post_init__(self) -> None:
+        check_finite("alpha", self.alpha)
+        check_non_negative("alpha", self.alpha)
+        check_count("steps", self.steps, 1, "how many steps to make at most")
+
+    def takes_eligible(self) -> bool:
+        """True: the softmax is over the eligible items of each row."""
+        return True
+
+    def needs_items(self) -> bool:
+        """True: features of items make the features."""
+        return True
+
+    def needs_rows(self) -> bool:
+        """True: sums do not suffice."""
+        return True
+
+    def solve_path(self, log: Log, scores: Sequence[Score]) -> list[JointLinear]:
+        """Return one policy for each score; the log is read once, the rewarded rows many times."""
+        from scipy.optimize import minimize
+        from threadpoolctl import threadpool_limits
+
+        self.fit_for(log)
+        check_sparse(scores)
+        items = ItemTable.of(log, standardize=True)
+        examples = rewarded(log, scores)
+        context, center, scale = standardized(examples.context)
+        wide = np.column_stack([np.ones(len(context)), context])
+
+        def policy(_: int, gains: Floats) -> JointLinear:
+            climb = LogitObjective(
+                wide, examples.action, gains, examples.eligible, items.table, self.alpha
+            )
+            start = np.zeros(wide.shape[1] * items.table.shape[1])
+            options = {"maxiter": self.steps}
+            # blocks of rows are small: threads of BLAS would mostly wait for each other
+            with threadpool_limits(1):
+                found = minimize(climb, start, jac=True, method="L-BFGS-B", options=options).x
+            weights = found.reshape(wide.shape[1], -1)
+            # w'(x - center) / scale + b = (w / scale)'x + b - (w / scale)'center
+            own = weights.copy()
+            own[1:] /= scale[:, None]
+            own[0] -= center @ own[1:]
+            return joint_policy(own, items, log)
+
+        # neighbors with proportional gains share a policy
+        weights = (gains / gains.mean() for gains in examples.gains)
+        return shared_by_neighbors(weights, policy, rtol=1e-12)
+
+
+@dataclass(frozen=True)
+class LogitObjective:
+    """The objective of the conditional logit oracle, with its gradient.
+
+    Args:
+        context: (m, d + 1) a constant and the standardized context, of the rewarded rows.
+        action: (m,) codes.
+        gains: (m,) with mean 1.
+        eligible: of these rows; None: all items.
+        table: (K, f) features of the items.
+        alpha: see `ConditionalLogit`.
+
+    >>> one = LogitObjective(
+    ...     np.ones((1, 1)), np.zeros(1, np.int32), np.ones(1), None, np.eye(2), 0.0
+    ... )
+    >>> round(one(np.zeros(2))[0], 6), one(np.zeros(2))[1].tolist()
+    (0.693147, [-0.5, 0.5])
+    """
+
+    context: Floats
+    action: npt.NDArray[np.int32]
+    gains: Floats
+    eligible: Eligible | None
+    table: Floats
+    alpha: float
+
+    def __call__(self, parameters: Floats) -> tuple[float, Floats]:
+        """Return the negated objective and its gradient, for flattened (d + 1, f) weights."""
+        check_time()
+        weights = parameters.reshape(-1, self.table.shape[1])
+
+        def of_rows(rows: slice) -> tuple[float, Floats]:
+            context = self.context[rows]
+            # s(x, a) = y'z_a, with y = W'x
+            loss, slope = self._slopes(rows, context @ weights)
+            return loss, context.T @ slope
+
+        loss = 0.5 * self.alpha * float(parameters @ parameters)
+        gradient = self.alpha * weights
+        for part, slope in spread(len(self.action), _ROWS, of_rows):
+            loss += part
+            gradient -= slope
+        return loss, gradient.ravel()
+
+    def _slopes(self, rows: slice, y: Floats) -> tuple[float, Floats]:
+        """Return -sum g log p(A), and g (z_A - sum_a p_a z_a) of each row, (n, f)."""
+        from piwo.oracles.kernels import logit_of_pairs
+
+        action, gains = self.action[rows], self.gains[rows]
+        found = np.empty(y.shape)
+        if self.eligible is not None:
+            some = self.eligible.take(rows)
+            places = some.places(action)
+            most = np.empty(int(some.sizes.max(initial=0)))
+            loss = logit_of_pairs(
+                some.starts, some.codes, places, y, self.table, gains, most, found
+            )
+            return float(loss), found
+        total = 0.0
+        for block in row_blocks(len(y), len(self.table)):
+            z = y[block] @ self.table.T
+            at = np.arange(len(z)), action[block]
+            z -= z.max(axis=1, keepdims=True)
+            taken = z[at]
+            np.exp(z, out=z)
+            sums = z.sum(axis=1)
+            # log p(A) = s_A - log sum_a exp(s_a)
+            total -= float(gains[block] @ (taken - np.log(sums)))
+            mean = (z @ self.table) / sums[:, None]
+            found[block] = gains[block, None] * (self.table[action[block]] - mean)
+        return total, found
