@@ -77,8 +77,7 @@ class LearnOptions:
         Parameter(
             help=f"Score of a row: {', '.join(SCORES)}; not for auto and direct. "
             "With it, with --gamma, or without an upper end of the reward, the default oracle is "
-            "classifier. [default: "
-            "ls-linear]"
+            "classifier. [default: ls-linear]"
         ),
     ] = None
     gamma: Annotated[

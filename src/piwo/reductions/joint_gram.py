@@ -56,8 +56,8 @@ class JointGram(Reduction[JointGramState]):
     """Reduction: normal equations of regressions on the products phi(x, a) of (1, x) and (1, z_a).
 
     As phi phi' is the product of u u' and v v', the sum over a row's eligible actions is u u' times
-    the sum of v v'. So a row costs D F + |eligible| F multiplications, about (d f)^2 / 4, instead of
-    |eligible| (d f)^2 / 2, and neither pairs nor products of context and item are held.
+    the sum of v v'. So a row costs D F + |eligible| F multiplications, about (d f)^2 / 4, instead
+    of |eligible| (d f)^2 / 2, and neither pairs nor products of context and item are held.
 
     Args:
         scores: S scores with sparse gains. None: the reward itself is regressed on the logged
