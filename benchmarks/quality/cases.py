@@ -36,7 +36,8 @@ class Half:
 
     sets: Mapping[str, Shape]
     first_seed: int
-    rewards: Sequence[str] = REWARDS
+    rewards: Sequence[str] = ()
+    """Kinds of rewards; empty: all."""
     own_size: bool = False
     """Whether a log has all rows of the data set to learn from, each once."""
 
@@ -141,7 +142,9 @@ def plan(
     asked = HALVES[half]
     cases = []
     for seed in range(asked.first_seed, asked.first_seed + seeds):
-        for (data, shape), (i, rewards) in product(asked.sets.items(), enumerate(asked.rewards)):
+        for (data, shape), (i, rewards) in product(
+            asked.sets.items(), enumerate(asked.rewards or REWARDS)
+        ):
             if sets is not None and data not in sets:
                 continue
             sizes = _sizes(shape.rows, full)
