@@ -670,3 +670,27 @@ def test_full_vectors_are_used_by_one_more_candidate() -> None:
     assert "ridge, DR-LS lam=0.1" not in piwo.Auto(refit=False).fit(plain).path_
     by_unit = piwo.Log.from_arrays(**rows, propensities=mu, unit=np.arange(n) // 2)
     assert "ridge, DR-LS lam=0.1" not in piwo.Auto(refit=False).fit(by_unit).path_
+
+
+def test_a_limited_time_on_a_huge_log_goes_to_the_better_half(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    n = 600
+    X, action = rng.normal(size=(n, 1)), rng.integers(0, 2, n)
+    log = piwo.Log.from_arrays(
+        context=X, action=action, reward=(action == (X[:, 0] > 0)) * 1.0, propensity=np.full(n, 0.5)
+    )
+    useful = Candidate("useful", piwo.oracles.Ridge(), piwo.IX(0.1))
+    # Shrunk so far that it takes one action everywhere.
+    useless = Candidate("useless", piwo.oracles.Ridge(alpha=1e300), piwo.IX(0.1))
+    monkeypatch.setattr("piwo.learners.auto.HUGE", n)
+    limited = piwo.Auto([useless, useful], seconds=60, refit=False).fit(log)
+    assert limited.not_tried_ == (useless.label,)
+    assert limited.chosen_ == useful.label
+    assert limited.certificate_.certified
+    (note,) = [x for x in limited.certificate_.notes if "sample" in x]
+    assert note == f"not tried: a sample spoke for others than {useless.label}"
+    # The share of delta is the same as if both had been learned.
+    both = piwo.Auto([useless, useful], refit=False).fit(log)
+    assert both.not_tried_ == ()
+    assert both.certificate_.share == limited.certificate_.share
+    assert both.certificate_.value_lower == limited.certificate_.value_lower

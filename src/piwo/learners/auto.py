@@ -27,6 +27,7 @@ from piwo.evaluation.provenance import learned_from, overlaps
 from piwo.intervals.loggers import check_loggers
 from piwo.intervals.point import self_normalized
 from piwo.learners.guarded_vote import GuardedVote
+from piwo.learners.halving import HUGE, better_half
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
 from piwo.learners.pool import Candidate, candidates, default_pool, for_full_vectors
 from piwo.learners.report import CandidateReport, LearningReport, score_facts
@@ -68,7 +69,7 @@ class PoolPoint:
     """One candidate: the policy learned from one part of the log, certified on the other.
 
     >>> import piwo
-    >>> from piwo.learners.pool import Candidate
+    from piwo.learners.pool import Candidate
     >>> one = Candidate("ridge", piwo.oracles.Ridge(), piwo.IX(0.1))
     >>> made = Certificate("held-out", 1.0, 0.9, 0.1, 0.5)
     >>> PoolPoint(one, piwo.policies.Constant("a", ["a"]), made).certificate.certified
@@ -168,9 +169,10 @@ class Auto(SplitLearner):
             gain over it is certified, whatever the certificate says, and `fit` warns.
         rule_: how it was chosen, in words.
         path_: name -> `PoolPoint`.
-        not_tried_: names of the candidates that were not learned, as the time was up or Ctrl-C was
-            pressed. After a first Ctrl-C `fit` ends with what was learned so far, and nothing is
-            learned again; a second one ends it without a result.
+        not_tried_: names of the candidates that were not learned, as the time was up, Ctrl-C was
+            pressed, or a sample of a huge log spoke for others. After a first Ctrl-C `fit` ends
+            with what was learned so far, and nothing is learned again; a second one ends it without
+            a result.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -235,7 +237,11 @@ class Auto(SplitLearner):
             directions.append(directions[0].exchanged())
         parts = [_encoded_for(today, rows.training) for rows in directions]
         with _early_stops_ignored():
-            learned = schedule.learn(pool, parts)
+            tried = pool
+            if self.seconds is not None and not log.in_cluster and len(log) >= HUGE:
+                judge = functools.partial(better_half, pool, log, int(self.random_state))
+                tried = schedule.promising(pool, judge)
+            learned = schedule.learn(tried, parts)
         outcomes = []
         for rows, found in zip(directions, learned, strict=True):
             certified = functools.partial(
@@ -487,7 +493,7 @@ class Auto(SplitLearner):
 
     def _note(self, schedule: Schedule) -> None:
         """Record what was not tried."""
-        self.not_tried_ = schedule.not_tried
+        self.not_tried_ = (*schedule.not_tried, *schedule.left_out)
         if schedule.note is not None:
             made = self.certificate_
             self.certificate_ = replace(made, notes=(*made.notes, schedule.note))

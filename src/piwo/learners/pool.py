@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from piwo.checks import check_kind, check_positive, check_seed
@@ -23,7 +24,7 @@ from piwo.oracles.oracle import check_used
 from piwo.scores import IW, IX, DoublyRobustLS, Score
 from piwo.scores.doubly_robust_ls import FORWARD
 
-__all__ = ["Candidate", "candidates", "default_pool", "for_full_vectors"]
+__all__ = ["Candidate", "candidates", "default_pool", "for_full_vectors", "in_paths"]
 
 _SCORES: tuple[Score, ...] = (IX(1.0), IX(0.1), IX(1e-6))
 """From the most to the least cautious: gamma = 1 hardly corrects for the logger; 1e-6 corrects
@@ -122,6 +123,15 @@ def for_full_vectors(log: Log) -> tuple[Candidate, ...]:
     if not (log.gives_full_distribution and plain):
         return ()
     return (Candidate("ridge", Ridge(standardize=True), DoublyRobustLS(0.1, FORWARD)),)
+
+
+def in_paths(pool: Sequence[Candidate]) -> list[list[Candidate]]:
+    """Return runs of candidates with one oracle, which are learned together.
+
+    >>> [len(path) for path in in_paths(default_pool())]
+    [1, 1, 1, 1, 1, 1]
+    """
+    return [list(path) for _, path in groupby(pool, key=lambda one: id(one.oracle))]
 
 
 def candidates(given: Sequence[Any], what: str) -> tuple[Candidate, ...]:

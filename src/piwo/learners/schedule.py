@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from typing import TypeVar
 
 from piwo.engines.stages import OutOfTimeError, Stage, report_stage, time_limit
 from piwo.errors import NothingToLearnError
-from piwo.learners.pool import Candidate
+from piwo.learners.pool import Candidate, in_paths
 from piwo.logs.log import Log
 from piwo.messages import Note
 from piwo.policies import Policy
 
-__all__ = ["Learned", "Schedule"]
+__all__ = ["Learned", "Schedule", "solved"]
 
 T = TypeVar("T")
 Learned = dict[str, Policy | None]
@@ -51,6 +50,8 @@ class Schedule:
         self._finished: float | None = None
         self.interrupted = False
         """Whether Ctrl-C was pressed."""
+        self.left_out: tuple[str, ...] = ()
+        """Labels of the candidates that a look at a sample left out."""
         self.not_tried: tuple[str, ...] = ()
         """Labels of the candidates that were not learned."""
 
@@ -58,6 +59,25 @@ class Schedule:
     def elapsed(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self._started
+
+    def promising(
+        self, pool: Sequence[Candidate], judge: Callable[[], tuple[Candidate, ...]]
+    ) -> tuple[Candidate, ...]:
+        """Return the candidates to learn, in their order; all of them if judging takes too long.
+
+        Args:
+            pool: all candidates.
+            judge: returns those that a sample speaks for, the best first.
+        """
+        report_stage(Stage("judging candidates on a sample", left=self._until_end(None)))
+        try:
+            with time_limit(self._limit(1)):
+                kept = judge()
+        except OutOfTimeError:
+            return tuple(pool)
+        labels = {one.label for one in kept}
+        self.left_out = tuple(one.label for one in pool if one.label not in labels)
+        return kept
 
     def learn(self, pool: Sequence[Candidate], parts: Sequence[Log]) -> list[Learned]:
         """Return what was learned from each part: the same candidates from each.
@@ -68,15 +88,14 @@ class Schedule:
             parts: rows to learn from.
         """
         learned: list[Learned] = [{} for _ in parts]
-        paths = [list(path) for _, path in groupby(pool, key=lambda one: id(one.oracle))]
-        for number, path in enumerate(paths):
+        for number, path in enumerate(in_paths(pool)):
             if number > 0 and not self._time_for_more():
                 break
             before = self.elapsed
             report_stage(Stage(f"learning {path[0].label}"))
             try:
                 with time_limit(self._limit(number)):
-                    found = [_solved(path, part) for part in parts]
+                    found = [solved(path, part) for part in parts]
             except OutOfTimeError:
                 break
             except KeyboardInterrupt:
@@ -144,15 +163,21 @@ class Schedule:
     @property
     def note(self) -> Note | None:
         """Which candidates are missing, and why; None if none is."""
-        if not self.not_tried:
+        left_out = f"a sample spoke for others than {'; '.join(self.left_out)}"
+        if not self.not_tried and not self.left_out:
             return None
+        if not self.not_tried:
+            return Note(f"not tried: {left_out}", kind="unfinished")
         why = "learning was interrupted"
         if not self.interrupted:
             why = (
                 f"the time of {self._seconds:g} s was up; the result depends on the speed of the "
                 "machine"
             )
-        return Note(f"not tried: {'; '.join(self.not_tried)} ({why})", kind="unfinished")
+        text = f"not tried: {'; '.join(self.not_tried)} ({why})"
+        if self.left_out:
+            text += f"; {left_out}"
+        return Note(text, kind="unfinished")
 
     def _limit(self, number: int) -> float | None:
         """Return the `time.monotonic()` at which a candidate is given up."""
@@ -161,7 +186,7 @@ class Schedule:
         # whichever is chosen can still be learned again, or if none is, something else
         kept = 0.0
         if self._again:
-            kept = max(self._took.values())
+            kept = max(self._took.values(), default=0.0)
         if self._fallback:
             kept = max(kept, _FOR_FALLBACK * self._seconds)
         return self._started + _FOR_LEARNING * self._seconds - kept
@@ -199,8 +224,13 @@ class Schedule:
         report_stage(Stage(f"learned {done} of {count}: {names}", done=True, left=left))
 
 
-def _solved(path: Sequence[Candidate], log: Log) -> Learned:
-    """Return name and policy of each candidate of a path; None: nothing to learn from."""
+def solved(path: Sequence[Candidate], log: Log) -> Learned:
+    """Return name and policy of each candidate of a path; None: nothing to learn from.
+
+    Args:
+        path: candidates with one oracle.
+        log: rows to learn from.
+    """
     labels = [one.label for one in path]
     try:
         policies = path[0].oracle.solve_path(log, [one.credit(log) for one in path])
