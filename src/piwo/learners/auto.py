@@ -69,7 +69,7 @@ class PoolPoint:
     """One candidate: the policy learned from one part of the log, certified on the other.
 
     >>> import piwo
-    from piwo.learners.pool import Candidate
+    >>> from piwo.learners.pool import Candidate
     >>> one = Candidate("ridge", piwo.oracles.Ridge(), piwo.IX(0.1))
     >>> made = Certificate("held-out", 1.0, 0.9, 0.1, 0.5)
     >>> PoolPoint(one, piwo.policies.Constant("a", ["a"]), made).certificate.certified
