@@ -281,6 +281,7 @@ class Partners(ClassifierMixin, BaseEstimator):
         return np.stack([0.5 - tilt, 0.5 + tilt], axis=1)
 
 
+@pytest.mark.statistics
 @pytest.mark.parametrize("forward", [False, True])
 def test_certificates_of_who_listens_to_propensities_hold(forward: bool) -> None:
     """Users come twice; half of them reward anything, so that every policy is worth .5.

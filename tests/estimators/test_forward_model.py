@@ -149,6 +149,7 @@ def test_a_model_narrows_the_interval() -> None:
     assert widths[0] > 1.03 * max(widths[1:])
 
 
+@pytest.mark.statistics
 def test_bounds_hold_with_forward_fitting() -> None:
     """40 logs of 600 rows, twelve columns of noise to overfit: misses at most delta and three
     standard errors."""

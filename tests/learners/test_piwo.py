@@ -92,6 +92,7 @@ def test_fit_leaves_the_constructor_arguments_alone():
         learner.set_params(gama=1)
 
 
+@pytest.mark.statistics
 def test_held_out_certificates_hold():
     """The certificate of a learned policy errs in at most delta of the runs; the estimate on its
     own rows boasts."""

@@ -108,6 +108,7 @@ def test_a_key_says_nothing_of_what_was_decided() -> None:
         read(table(), key="evnt")
 
 
+@pytest.mark.statistics
 def test_certificates_on_rows_held_out_by_key_hold() -> None:
     """Equal rows, which a hash of their content would hold out together; the truth is known."""
     missed, runs, delta = 0, 300, 0.1
