@@ -28,7 +28,7 @@ two halves, each declared before `Auto()` was run on it:
 - choose: digits (1257 rows), penbased (7694), satimage (4504), segment (1617), clusters-5 (2000);
   seeds 0, 1, ...
 - confirm: cancer (398), blobs-2 and blobs-3 (400 each), blobs-4 (800), blobs-6 (2000), blobs-12
-  (3000), blobs-20 (10,000); seeds 6000, 6001, ...
+  (3000), blobs-20 (10,000); seeds 6000, 6001, ...; 7000 repeated it
 
 In the earlier benchmark `Auto(keep="logger")` had a gain of .48 and `PIWO(IX(), Softmax())` .60.
 The synthetic sets were chosen such that these two, which no choice was about, have nearly that:

@@ -26,7 +26,14 @@ pytestmark = [pytest.mark.clusters, pytest.mark.filterwarnings("ignore:unclosed:
 
 HOMES = ("spark", "spark, files", "dask, threads", "dask, cluster")
 LAYOUTS = tuple(layouts(laws.table()))
-BY_ROW_NUMBER = {"folds", "reward model", "forward sums", "model variates", "Efron-Stein"}
+BY_ROW_NUMBER = {
+    "folds",
+    "reward model",
+    "forward sums",
+    "model variates",
+    "Efron-Stein",
+    "by segment",
+}
 """Reductions that go by row numbers, which no cluster promises."""
 
 
@@ -75,6 +82,19 @@ def test_every_reduction_gives_the_same_numbers_for_every_layout(home: Home, lay
     for name, one, other in zip(names, found, expected, strict=True):
         assert type(one) is type(other), name
         laws.same(without_rows(one), without_rows(other))
+
+
+def test_results_by_segment_are_those_of_one_machine(home: Home) -> None:
+    roles: dict[str, Any] = {"propensities": None, "weight": None}
+    frame = home.frame(layouts(laws.table())["reordered"])
+    policy = piwo.policies.Uniform(range(laws.ACTIONS))
+    asked: dict[str, Any] = {"by": "part", "interval": "mixture"}
+    found = piwo.evaluate(log_of(frame, **roles, segments="part"), policy, **asked)
+    expected = piwo.evaluate(log_of(laws.table(), **roles), policy, **asked)
+    for one, other in zip(found.segments, expected.segments, strict=True):
+        assert (one.label, one.rows) == (other.label, other.rows)
+        assert one.value == pytest.approx(other.value, rel=1e-9)
+        assert one.lower == pytest.approx(other.lower, rel=1e-9)
 
 
 @pytest.mark.parametrize("accident", ["raises", "killed"])
