@@ -64,6 +64,7 @@ def require_run(line, capsys):
         "docs/adaptive.md",
         "docs/formats.md",
         "docs/slates.md",
+        "docs/scenarios/ads.md",
         "docs/scenarios/email.md",
         "docs/scenarios/router.md",
     ],

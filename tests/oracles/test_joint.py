@@ -87,6 +87,14 @@ def test_ridge_is_that_of_materialized_products(eligible: bool, standardize: boo
     assert gap == pytest.approx(np.repeat(gap[:, :1], K, axis=1), abs=1e-9)
 
 
+def test_products_of_items_in_a_table_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    by_table = JointRidge().solve(log(), piwo.IX(0.1)).model
+    monkeypatch.setattr("piwo.reductions.joint_gram._TABLE_BYTES", 0)
+    by_pair = JointRidge().solve(log(), piwo.IX(0.1)).model
+    assert by_pair.cross == pytest.approx(by_table.cross, rel=1e-10)
+    assert by_pair.item == pytest.approx(by_table.item, rel=1e-10)
+
+
 def test_direct_is_a_regression_of_rewards_on_logged_pairs() -> None:
     policy = JointDirect(0.5).solve(log(), piwo.IW())
     x_scale, z_scale = X.std(axis=0), Z.std(axis=0)

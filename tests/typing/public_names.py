@@ -32,6 +32,17 @@ def from_log_to_policy(
     assert_type(piwo.bounds.lcb_mean(numbers, 0.05), float)
 
 
+def items(log: piwo.Log, numbers: npt.NDArray[np.float64]) -> None:
+    assert_type(piwo.read("log.csv", items="ads.csv", items_label="ad"), piwo.Log)
+    assert_type(piwo.Log.from_arrays(action=["a"], reward=numbers, items={}), piwo.Log)
+    oracle = piwo.oracles.JointRidge(alpha=2.0, crosses=[("age", "price")])
+    policy = oracle.solve_path(log, [piwo.IX(0.1)])[0]
+    assert_type(policy, piwo.policies.JointLinear)
+    soft = piwo.policies.JointSoftmax(policy.model, policy.actions, 0.5, policy.features)
+    assert_type(soft.act({}, items={}, eligible=[["a"]]).propensities, npt.NDArray[np.float64])
+    assert_type(piwo.simulate.ItemBandit(items=9, candidates=3).value(soft), float)
+
+
 def from_columns_to_log(numbers: npt.NDArray[np.float64]) -> None:
     log = piwo.read("log.csv", action="item", cost="ms", context=["a*", "b"], weight=None, key="id")
     assert_type(log, piwo.Log)

@@ -161,7 +161,12 @@ class Sides(State):
         return train, test
 
     def one_sided(self, actions: Actions) -> tuple[str, ...]:
-        """Return a note on the actions that only one side has, for each side that lacks some."""
+        """Return a note on the actions that only one side has, for each side that lacks some.
+
+        There is none for items with features: models of these learn about all of them.
+        """
+        if actions.items is not None:
+            return ()
         train, test = self.counts[:, :-1]
         return (
             *_only(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ __all__ = ["JointGram", "JointGramState", "symmetric"]
 
 _BLOCK_BYTES = 2**21
 """Products of so many bytes are made at a time, to stay in the cache."""
+_TABLE_BYTES = 2**22
+"""Products of items are kept for all items if they take no more: they stay in the cache, too."""
 
 
 @dataclass(frozen=True)
@@ -98,17 +101,16 @@ class JointGram(Reduction[JointGramState]):
     def update(self, state: JointGramState, batch: Batch) -> JointGramState:
         """Return the sums with a batch added."""
         added = self.empty()
-        items = _with_constant(self.table)
         width = sum(added.products.shape)
         step = max(1, _BLOCK_BYTES // (8 * width))
         # Sums may overflow; the solver checks that they are finite.
         with np.errstate(over="ignore", invalid="ignore"):
             for at in range(0, len(batch), step):
-                self._add(added, batch.take(slice(at, at + step)), items)
+                self._add(added, batch.take(slice(at, at + step)))
         rows = float(batch.sampled(np.ones(len(batch))).sum())
         return state.merge(replace(added, rows=rows))
 
-    def _add(self, sums: JointGramState, block: Batch, items: Floats) -> None:
+    def _add(self, sums: JointGramState, block: Batch) -> None:
         """Add a block of rows to sums in place."""
         assert block.context is not None
         u = _with_constant(block.context - self.shift)
@@ -116,42 +118,58 @@ class JointGram(Reduction[JointGramState]):
         first, second = np.triu_indices(u.shape[1])
         uu = block.sampled(u[:, first] * u[:, second])
         if self.scores is None or block.eligible is not None:
-            sums.products[:] += uu.T @ self._item_products(block, items)
+            sums.products[:] += uu.T @ self._item_products(block)
         else:
             # Every row has the same actions.
-            everything = Eligible(np.array([0, len(items)]), np.arange(len(items), dtype=np.int32))
-            sums.products[:] += uu.sum(axis=0)[:, None] * _products(everything, items)
+            sums.products[:] += uu.sum(axis=0)[:, None] * self._of_all_items
         # Gains of rows with reward 0 are 0.
         rewarded = np.flatnonzero(block.reward != 0)
         part = replace(block, context=None, eligible=None).take(rewarded)
-        v = items[part.action]
+        v = self._items[part.action]
         for s, gains in enumerate(self._gains(part)):
             sums.gains[s] += (u[rewarded] * part.sampled(gains)[:, None]).T @ v
 
-    def _item_products(self, block: Batch, items: Floats) -> Floats:
+    @cached_property
+    def _items(self) -> Floats:
+        """The vectors v = (1, z) of all items, (K, f + 1)."""
+        return _with_constant(self.table)
+
+    @cached_property
+    def _products(self) -> Floats | None:
+        """The upper half of v v' of all items, (K, F); None if it would not stay in the cache."""
+        width = self._items.shape[1]
+        if 8 * len(self._items) * width * (width + 1) // 2 > _TABLE_BYTES:
+            return None
+        first, second = np.triu_indices(width)
+        return np.ascontiguousarray(self._items[:, first] * self._items[:, second])
+
+    @cached_property
+    def _of_all_items(self) -> Floats:
+        """The sum of v v' over all items, (F,)."""
+        return (self._items.T @ self._items)[np.triu_indices(self._items.shape[1])]
+
+    def _item_products(self, block: Batch) -> Floats:
         """Return the sums of v v' over the pairs of each row, (n, F)."""
+        from piwo.reductions.kernels import add_item_products, add_table_rows
+
         eligible = block.eligible
         if self.scores is None:
             # The logged pair alone.
             eligible = Eligible(np.arange(len(block) + 1), block.action)
         assert eligible is not None
-        return _products(eligible, items)
+        width = self._items.shape[1]
+        found = np.zeros((len(block), width * (width + 1) // 2))
+        if self._products is None:
+            add_item_products(eligible.starts, eligible.codes, self._items, found)
+        else:
+            add_table_rows(eligible.starts, eligible.codes, self._products, found)
+        return found
 
     def _gains(self, part: Batch) -> Sequence[Floats]:
         """Return the gains under each score, or the rewards."""
         if self.scores is None:
             return [part.reward]
         return [score.gains(part) for score in self.scores]
-
-
-def _products(eligible: Eligible, items: Floats) -> Floats:
-    """Return sum v_a v_a' over the actions of each row, (n, F) upper halves."""
-    from piwo.reductions.kernels import add_item_products
-
-    width = items.shape[1]
-    found = np.zeros((len(eligible), width * (width + 1) // 2))
-    add_item_products(eligible.starts, eligible.codes, items, found)
-    return found
 
 
 def _with_constant(matrix: Floats) -> Floats:

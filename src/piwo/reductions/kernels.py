@@ -13,6 +13,7 @@ __all__ = [
     "add_gains",
     "add_item_products",
     "add_policy",
+    "add_table_rows",
     "add_truncated_bets",
     "count_blocks",
     "hash_rows",
@@ -270,16 +271,48 @@ def add_item_products(starts: Any, codes: Any, items: Any, sums: Any) -> None:
 
     starts (n + 1,), codes (m,): the pairs; items (K, f + 1) the vectors v.
     """
+    # Four pairs at a time share the loads and stores of the sums.
     width = items.shape[1]
     for row in range(len(starts) - 1):
         total = sums[row]
-        for pair in range(starts[row], starts[row + 1]):
+        pair, stop = starts[row], starts[row + 1]
+        while pair + 4 <= stop:
+            a, b = items[codes[pair]], items[codes[pair + 1]]
+            c, d = items[codes[pair + 2]], items[codes[pair + 3]]
+            at = 0
+            for i in range(width):
+                ai, bi, ci, di = a[i], b[i], c[i], d[i]
+                for j in range(i, width):
+                    total[at + j - i] += (ai * a[j] + bi * b[j]) + (ci * c[j] + di * d[j])
+                at += width - i
+            pair += 4
+        while pair < stop:
             v = items[codes[pair]]
             at = 0
             for i in range(width):
                 for j in range(i, width):
                     total[at + j - i] += v[i] * v[j]
                 at += width - i
+            pair += 1
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
+def add_table_rows(starts: Any, codes: Any, table: Any, sums: Any) -> None:
+    """Add the row of a table, (K, F), of each pair's action to its row's sum, sums (n, F)."""
+    for row in range(len(starts) - 1):
+        total = sums[row]
+        pair, stop = starts[row], starts[row + 1]
+        while pair + 4 <= stop:
+            a, b = table[codes[pair]], table[codes[pair + 1]]
+            c, d = table[codes[pair + 2]], table[codes[pair + 3]]
+            for k in range(len(total)):
+                total[k] += (a[k] + b[k]) + (c[k] + d[k])
+            pair += 4
+        while pair < stop:
+            a = table[codes[pair]]
+            for k in range(len(total)):
+                total[k] += a[k]
+            pair += 1
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
