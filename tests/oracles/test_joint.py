@@ -1,5 +1,6 @@
 """Oracles over joint features, against materialized products of context and item."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -176,6 +177,30 @@ def test_learners_certify_and_save_and_act_on_new_items(oracle: object, tmp_path
 def test_a_grid_learns_from_eligible_sets() -> None:
     grid = piwo.PIWOGrid(oracle=JointRidge()).fit(log())
     assert grid.certificate_ is not None
+
+
+def test_threads_and_fragments_change_no_digit_that_matters(tmp_path: Path) -> None:
+    frame = pd.DataFrame(X, columns=["x0", "x1"]).assign(
+        action=[f"ad {a}" for a in ACTION],
+        reward=REWARD,
+        propensity=PROPENSITY,
+        could=[[f"ad {a}" for a in could] for could in SETS],
+    )
+    items = ITEMS.assign(action=[f"ad {a}" for a in range(K)])
+    parts = []
+    for i in range(4):
+        parts.append(str(tmp_path / f"{i}.parquet"))
+        frame[100 * i : 100 * i + 100].to_parquet(parts[-1])
+    frame.to_json(tmp_path / "log.jsonl", orient="records", lines=True)
+    roles = {"context": ["x0", "x1"], "eligible": "could", "items": items}
+    for oracle in (JointRidge(), JointDirect(), ConditionalLogit()):
+        expected = oracle.solve(piwo.read(frame, **roles), piwo.IX(0.1)).model
+        for source in (parts, str(tmp_path / "log.jsonl")):
+            for threads in (1, 3):
+                with ThreadPoolExecutor(threads) as pool, piwo.using(pool):
+                    found = oracle.solve(piwo.read(source, **roles), piwo.IX(0.1)).model
+                assert found.cross == pytest.approx(expected.cross, rel=1e-6, abs=1e-9)
+                assert found.table == pytest.approx(expected.table)
 
 
 def test_what_is_missing_is_one_line() -> None:
