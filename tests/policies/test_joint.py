@@ -192,3 +192,5 @@ def test_the_command_acts_on_new_items(tmp_path: Path, capsys: pytest.CaptureFix
     best = (X[:5] @ CROSS @ new.T + new @ ITEM).argmax(axis=1)
     lines = [f"{['new', 'ad 3'][a]},1.0" for a in best]
     assert capsys.readouterr().out.split("\n")[:6] == ["action,propensity", *lines]
+    assert main(["policy", "act", *paths[:2], "--items", paths[2], "--out", paths[2]]) == 2
+    assert "is what the command reads" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from piwo.visible import without_secrets
 
 __all__ = ["check_outputs", "files_named", "outputs_and_inputs"]
 
-_INPUTS = ("log", "policy", "baseline", "incumbent", "file", "contexts", "actions")
+_INPUTS = ("log", "policy", "baseline", "incumbent", "file", "contexts", "actions", "items")
 """Arguments and options that may name files to read."""
 _TEXT_IN_QUERY = re.compile(r"'((?:[^']|'')*)'")
 """A quoted text in a query, which may be the name of a file that it reads."""

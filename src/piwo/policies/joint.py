@@ -166,6 +166,10 @@ class JointLinear(DeterministicPolicy):
         """Return 1 for the eligible item with the highest score in each row, (m,)."""
         return self.by_item.within(context, eligible)
 
+    def logged(self, batch: Batch) -> Floats:
+        """Return 1 where the logged item is the one taken, else 0, (n,)."""
+        return self.by_item.logged(batch)
+
     def onto(self, actions: Actions) -> Policy:
         """Return the policy over a log's items, if their features are known; else as `aligned`."""
         if self.listed == actions and actions.items is self.actions.items:

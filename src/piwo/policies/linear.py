@@ -196,6 +196,18 @@ class LinearGreedy(DeterministicPolicy):
         scores = pair_scores(context, eligible, self.coef, self.intercept)
         return taken(highest(scores, eligible), eligible)
 
+    def logged(self, batch: Batch) -> Floats:
+        """Return 1 where the logged action is the one taken, else 0, (n,)."""
+        if batch.eligible is None:
+            return super().logged(batch)
+        context = self.context(batch.context)
+        assert context is not None
+        try:
+            scores = pair_scores(context, batch.eligible, self.coef, self.intercept)
+            return np.asarray(highest(scores, batch.eligible) == batch.action, np.float64)
+        except RowError as wrong:
+            raise wrong.at(batch.row_numbers) from None
+
     def state(self) -> State:
         """Return coefficients and intercepts."""
         return State(
