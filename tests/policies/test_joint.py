@@ -1,5 +1,6 @@
 """Policies over features of context and item, against materialized products of both."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -166,6 +167,8 @@ def test_damaged_and_wrong_models_are_refused(tmp_path: Path) -> None:
         JointModel(CROSS, ITEM, Z[:, :1])
     with pytest.raises(UsageError, match="NaN or infinite"):
         JointModel(CROSS, [np.nan, 0.0], Z)
+    with pytest.raises(UsageError, match="30000 items and 20000 columns of context make 600000000"):
+        JointModel(np.zeros((20_000, 1)), [0.0], np.zeros((30_000, 1)))
     with pytest.raises(UsageError, match="features make 1"):
         JointModel(CROSS, ITEM, Z, Features.numeric(1))
     with pytest.raises(UsageError, match="knows no features of items"):
@@ -179,6 +182,39 @@ def test_damaged_and_wrong_models_are_refused(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-50])
     with pytest.raises(FileError):
         piwo.load(file)
+
+
+def test_any_text_is_a_label(tmp_path: Path) -> None:
+    labels = ["", " a", "a,b", 'say "x"', "ü\n", "01", "1", "nan", "null", "[]"]
+    table = {"ad": labels, "price": np.arange(10.0), "age": np.ones(10)}
+    actions = items_of(table, "ad")
+    policy = JointLinear(MODEL, LABELS).onto(actions)
+    policy.save(tmp_path / "p.piwo")
+    loaded = piwo.load(tmp_path / "p.piwo")
+    lists = [[label] for label in labels]
+    acted = loaded.act(X[:10], eligible=lists).actions.tolist()
+    assert acted == labels
+    # Numbers are labels, too, and equal their texts.
+    numbered = policy.act(X[:2], items={"ad": [1, 2**40], "price": [1.0, 2.0], "age": [0.0, 0.0]})
+    assert set(numbered.actions.tolist()) <= {1, 2**40}
+
+
+def test_the_command_evaluates_with_the_items_of_the_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    features = Features.numeric(["x0", "x1", "x2"])
+    policy = JointLinear(MODEL, LABELS, features)
+    policy.save(tmp_path / "p.piwo")
+    pd.DataFrame(NEW).to_parquet(tmp_path / "items.parquet")
+    rows = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    rows = rows.assign(ad=["new", "ad 3"] * (N // 2), reward=1.0, propensity=0.5)
+    rows.to_csv(tmp_path / "log.csv", index=False)
+    words = ["evaluate", str(tmp_path / "log.csv"), "--policy", str(tmp_path / "p.piwo")]
+    words += ["--action", "ad", "--context", "x*", "--items", str(tmp_path / "items.parquet")]
+    assert main([*words, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["policies"][0]["value"]
+    log = piwo.read(rows, action="ad", context="x*", items=NEW)
+    assert shown == pytest.approx(piwo.evaluate(log, policy).value)
 
 
 def test_the_command_acts_on_new_items(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

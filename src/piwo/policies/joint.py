@@ -22,6 +22,9 @@ from piwo.policies.state import State
 
 __all__ = ["JointLinear", "JointModel", "JointSoftmax"]
 
+_MOST_COEFFICIENTS = 2**28
+"""Of all items together: 2 GB."""
+
 
 @dataclass(frozen=True, eq=False)
 class JointModel:
@@ -67,6 +70,12 @@ class JointModel:
             raise UsageError(
                 f"cross, item and table have the shapes {self.cross.shape}, {self.item.shape} and "
                 f"{self.table.shape}, expected (d, f), (f,) and (K, f)"
+            )
+        if len(self.table) * len(self.cross) > _MOST_COEFFICIENTS:
+            raise UsageError(
+                f"{len(self.table)} items and {len(self.cross)} columns of context make "
+                f"{len(self.table) * len(self.cross)} coefficients, expected at most "
+                f"{_MOST_COEFFICIENTS}; use fewer columns, or act on parts of the items"
             )
         if self.features is not None and self.features.width != width:
             raise UsageError(
