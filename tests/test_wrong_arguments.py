@@ -334,7 +334,7 @@ CALLS: dict[str, Call] = {
     ),
     "oracles.ConditionalLogit": (
         fitted_on_items(oracles.ConditionalLogit),
-        {"alpha": 1.0, "steps": 5},
+        {"alpha": 1.0, "steps": 5, "rank": None},
     ),
     "oracles.JointDirect": (
         lambda **given: oracles.JointDirect(**given).solve(ITEM_LOG, piwo.IW()),

@@ -14,7 +14,7 @@ from piwo.cli.main import main
 from piwo.errors import DataError, UsageError
 from piwo.logs.log import Log
 from piwo.oracles import ConditionalLogit, JointDirect, JointRidge
-from piwo.oracles.conditional_logit import LogitObjective
+from piwo.oracles.conditional_logit import FactoredObjective, LogitObjective
 from piwo.policies import JointLinear
 
 RANDOM = np.random.default_rng(5)
@@ -141,6 +141,27 @@ def test_logit_is_that_of_materialized_products(eligible: bool) -> None:
     found = minimize(loss, np.zeros((D + 1) * F), method="L-BFGS-B").x.reshape(D + 1, F)
     cross = found[1:] / np.outer(X[won].std(axis=0), Z.std(axis=0))
     assert policy.model.cross == pytest.approx(cross, rel=1e-2, abs=1e-3)
+
+
+def test_weights_of_low_rank() -> None:
+    batch = next(log().each_batch(context=True))
+    assert batch.context is not None
+    wide = np.column_stack([np.ones(N), batch.context])
+    full = LogitObjective(wide, batch.action, REWARD + 0.1, batch.eligible, Z, 0.3)
+    climb = FactoredObjective(full, 1)
+    at = climb.start + RANDOM.normal(size=climb.start.shape)
+    _, slope = climb(at)
+    for i in range(len(at)):
+        step = np.zeros(len(at))
+        step[i] = 1e-6
+        numeric = (climb(at + step)[0] - climb(at - step)[0]) / 2e-6
+        assert slope[i] == pytest.approx(numeric, rel=1e-5, abs=1e-5)
+    policy = ConditionalLogit(rank=1).solve(log(), piwo.IX(0.1))
+    assert np.linalg.matrix_rank(policy.model.cross, tol=1e-8) == 1
+    # Without a penalty, all ranks together are all weights.
+    free = ConditionalLogit(0.0, steps=500, rank=2).solve(log(), piwo.IX(0.1))
+    every = ConditionalLogit(0.0, steps=500).solve(log(), piwo.IX(0.1))
+    assert free.model.cross == pytest.approx(every.model.cross, rel=0.02, abs=0.02)
 
 
 def test_the_gradient_of_the_logit() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +21,7 @@ from piwo.policies import JointLinear
 from piwo.policies.blocks import row_blocks, spread
 from piwo.scores import Score
 
-__all__ = ["ConditionalLogit", "LogitObjective"]
+__all__ = ["ConditionalLogit", "FactoredObjective", "LogitObjective"]
 
 _ROWS = 2**14
 """Rows that a thread takes at a time: sums do not depend on the number of threads."""
@@ -45,6 +45,9 @@ class ConditionalLogit(Oracle):
     Args:
         alpha: the penalty, at least 0.
         steps: most steps of L-BFGS; stopping early is harmless.
+        rank: W = A B' with so many columns of A and B, penalized by alpha (|A|^2 + |B|^2) / 2, for
+            wide context and items (hashed text); L-BFGS may then stop at a local maximum. None: all
+            products have weights of their own.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
@@ -64,12 +67,15 @@ class ConditionalLogit(Oracle):
 
     alpha: float = 1.0
     steps: int = 100
+    rank: int | None = None
     name: ClassVar[str] = "conditional-logit"
 
     def __post_init__(self) -> None:
         check_finite("alpha", self.alpha)
         check_non_negative("alpha", self.alpha)
         check_count("steps", self.steps, 1, "how many steps to make at most")
+        if self.rank is not None:
+            check_count("rank", self.rank, 1)
 
     def takes_eligible(self) -> bool:
         """True: the softmax is over the eligible items of each row."""
@@ -99,11 +105,15 @@ class ConditionalLogit(Oracle):
             climb = LogitObjective(
                 wide, examples.action, gains, examples.eligible, items.table, self.alpha
             )
-            start = np.zeros(wide.shape[1] * items.table.shape[1])
-            options = {"maxiter": self.steps}
+            options = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": self.steps}}
             # blocks of rows are small: threads of BLAS would mostly wait for each other
             with threadpool_limits(1):
-                found = minimize(climb, start, jac=True, method="L-BFGS-B", options=options).x
+                if self.rank is None:
+                    start = np.zeros(wide.shape[1] * items.table.shape[1])
+                    found = minimize(climb, start, **options).x
+                else:
+                    factored = FactoredObjective(climb, self.rank)
+                    found = factored.weights(minimize(factored, factored.start, **options).x)
             weights = found.reshape(wide.shape[1], -1)
             # w'(x - center) / scale + b = (w / scale)'x + b - (w / scale)'center
             own = weights.copy()
@@ -187,3 +197,52 @@ class LogitObjective:
             mean = (z @ self.table) / sums[:, None]
             found[block] = gains[block, None] * (self.table[action[block]] - mean)
         return total, found
+
+
+@dataclass(frozen=True)
+class FactoredObjective:
+    """The same objective for weights of low rank: W = A B'.
+
+    Args:
+        full: the objective of all weights.
+        rank: r.
+
+    >>> one = LogitObjective(
+    ...     np.ones((1, 2)), np.zeros(1, np.int32), np.ones(1), None, np.eye(2), 0.0
+    ... )
+    >>> factored = FactoredObjective(one, 1)
+    >>> factored.start.shape, factored.weights(np.array([5.0, 6.0, 2.0, 3.0, 4.0])).tolist()
+    ((5,), [[5.0, 6.0], [6.0, 8.0]])
+    """
+
+    full: LogitObjective
+    rank: int
+
+    @property
+    def start(self) -> Floats:
+        """Where to begin: v = 0, A and B small numbers, as at 0 the gradient is 0."""
+        d, f = self.full.context.shape[1] - 1, self.full.table.shape[1]
+        small = np.random.default_rng(0).normal(scale=0.1, size=(d + f) * self.rank)
+        return np.concatenate([np.zeros(f), small])
+
+    def _parts(self, parameters: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return v, (f,), A, (d, r), and B, (f, r)."""
+        d, f = self.full.context.shape[1] - 1, self.full.table.shape[1]
+        v, a, b = np.split(parameters, [f, f + d * self.rank])
+        return v, a.reshape(d, self.rank), b.reshape(f, self.rank)
+
+    def weights(self, parameters: Floats) -> Floats:
+        """Return v above A B', (d + 1, f)."""
+        v, a, b = self._parts(parameters)
+        return np.vstack([v, a @ b.T])
+
+    def __call__(self, parameters: Floats) -> tuple[float, Floats]:
+        """Return the negated objective and its gradient, for v, A and B, flattened."""
+        _, a, b = self._parts(parameters)
+        alpha = self.full.alpha
+        loss, slope = replace(self.full, alpha=0.0)(self.weights(parameters).ravel())
+        loss += 0.5 * alpha * float(parameters @ parameters)
+        # dW = dA B' + A dB'
+        slope = slope.reshape(-1, len(b))
+        parts = [slope[0], (slope[1:] @ b).ravel(), (slope[1:].T @ a).ravel()]
+        return loss, np.concatenate(parts) + alpha * parameters

@@ -181,8 +181,9 @@ def _policies(
     if (d + 1) * (f + 1) > _WIDEST:
         raise UsageError(
             f"the {oracle.name} oracle makes {(d + 1) * (f + 1)} products of {d} columns of the "
-            f"context and {f} of items, expected at most {_WIDEST}; read fewer columns, or lower "
-            f"{argument('hash_size')} and {argument('max_levels')}"
+            f"context and {f} of items, expected at most {_WIDEST}; read fewer columns, lower "
+            f"{argument('hash_size')} and {argument('max_levels')}, or use the conditional-logit "
+            "oracle, which has no limit"
         )
     used = crossed(oracle.crosses, log.features, items.features)
     shift = first_mean(log)
