@@ -166,6 +166,10 @@ def test_a_learned_policy_by_segment_rests_on_the_rows_of_its_certificate() -> N
         (whole,) = piwo.learners.segments_of_learned("one", same, learner.policy_, made)
         assert whole.lower == pytest.approx(made.value_lower, abs=1e-12)
         assert whole.improvement_lower == pytest.approx(made.improvement_lower, abs=1e-12)
+    # A posterior is chosen by the rows of its certificate.
+    posterior = piwo.PACBayesLinear(draws=4).fit(log)
+    with pytest.raises(piwo.UsageError, match="takes a policy that is certified on held-out rows"):
+        piwo.learners.segments_of_learned("country", log, posterior.policy_, posterior.certificate_)
     other = piwo.read(rows(seed=1, n=3000), key="id", context="x", segments="country")
     with pytest.raises(piwo.UsageError, match="not the rows that the policy was certified on"):
         piwo.learners.segments_of_learned("country", other, learner.policy_, made)
@@ -353,6 +357,7 @@ def test_all_segments_are_right_together_with_probability_1_minus_delta() -> Non
             "part": np.arange(n) % 5,
         }
         found = piwo.evaluate(piwo.read(table), always(), by="part", delta=delta).segments
+        assert {one.delta for one in found} == {delta / 5}
         # at so large a delta the ends of an interval may cross, and no bound is given then
         found = [one for one in found if one.lower is not None]
         wrong += any(not one.lower <= 0.5 <= one.upper for one in found)

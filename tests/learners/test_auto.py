@@ -672,6 +672,15 @@ def test_full_vectors_are_used_by_one_more_candidate() -> None:
     assert "ridge, DR-LS lam=0.1" not in piwo.Auto(refit=False).fit(by_unit).path_
 
 
+def test_a_huge_log_without_context_has_no_sample(monkeypatch) -> None:
+    monkeypatch.setattr("piwo.learners.auto.HUGE", 10)
+    log = piwo.Log.from_arrays(action=["a", "b"] * 200, reward=[1, 0] * 200, propensity=[0.5] * 400)
+    both = [piwo.policies.Constant(x, log.actions) for x in log.actions]
+    learner = piwo.Auto([piwo.oracles.Exhaustive(both)], seconds=60, refit=False).fit(log)
+    assert learner.not_tried_ == ()
+    assert learner.certificate_.certified
+
+
 def test_a_limited_time_on_a_huge_log_goes_to_the_better_half(monkeypatch) -> None:
     rng = np.random.default_rng(0)
     n = 600
@@ -688,7 +697,7 @@ def test_a_limited_time_on_a_huge_log_goes_to_the_better_half(monkeypatch) -> No
     assert limited.chosen_ == useful.label
     assert limited.certificate_.certified
     (note,) = [x for x in limited.certificate_.notes if "sample" in x]
-    assert note == f"not tried: a sample spoke for others than {useless.label}"
+    assert note == f"not tried: on a sample others did better than {useless.label}"
     # The share of delta is the same as if both had been learned.
     both = piwo.Auto([useless, useful], refit=False).fit(log)
     assert both.not_tried_ == ()

@@ -162,6 +162,33 @@ def test_acts_only_on_what_is_eligible_and_draws_with_its_probability(name: str)
     assert (again.actions == done.actions).all()
 
 
+def test_tables_and_choices_of_rows_are_restricted() -> None:
+    table = RANDOM.dirichlet(np.ones(K), N)
+    action = SETS.codes[SETS.starts[:-1]]
+    batch = Batch(0, action, np.ones(N), np.ones(N), eligible=SETS)
+    policy = piwo.policies.RowWise(table, ACTIONS)
+    full = policy.full(batch)
+    for row in range(N):
+        expected = shared(table[row], row)
+        for a in range(K):
+            assert full[row, a] == pytest.approx(expected.get(a, 0.0), abs=1e-12)
+    assert policy.logged(batch) == pytest.approx(full[np.arange(N), action])
+    chosen = piwo.policies.RowChoices([ACTIONS[a] for a in action], ACTIONS)
+    assert (chosen.logged(batch) == 1.0).all()
+    never = piwo.policies.RowChoices(["a"] * N, ACTIONS)
+    with pytest.raises(piwo.DataError, match="takes an action that is not eligible"):
+        never.logged(batch)
+
+
+def test_scores_that_leave_no_action_are_refused_at_every_temperature() -> None:
+    for temperature in (1.0, 0.5, 1e-320):
+        policy = LinearSoftmax(
+            np.zeros((3, 1)), [0.0, -np.inf, -np.inf], ["a", "b", "c"], temperature=temperature
+        )
+        with pytest.raises(piwo.DataError, match="none of the eligible actions is available"):
+            policy.act([[1.0]], eligible=["b", "c"])
+
+
 def test_draws_follow_the_probabilities() -> None:
     many = 40_000
     policy = LinearSoftmax(np.zeros((3, 1)), np.log([0.2, 0.3, 0.5]), ["a", "b", "c"])

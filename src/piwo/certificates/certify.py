@@ -98,7 +98,8 @@ def certify(
             declares the column (`outcomes=["complaints"]`). delta is shared equally:
             the value, the improvement, and each guardrail's answer are each wrong with probability
             at most delta / (1 + number of guardrails).
-        by: a column that is known before the decision: `segments` of a certificate has the bounds
+        by: a column that is known before the decision and that earlier decisions do not influence:
+            `segments` of a certificate has the bounds
             and the mix of actions for each of its values, as in `piwo.evaluate`: each at delta over
             the number of segments, besides what the policies pay for each other.
         facts: further fields of `Certificate` to record.

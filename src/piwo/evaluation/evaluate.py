@@ -96,7 +96,8 @@ def evaluate(
             equally: the interval of the value, the improvement, and each guardrail's answer are
             each wrong with probability at most delta / (1 + number of guardrails). Each guardrail
             takes one more pass.
-        by: a column that is known before the decision: `segments` of the result has the value, the
+        by: a column that is known before the decision and that earlier decisions do not influence:
+            `segments` of the result has the value, the
             improvement and the mix of actions for each of its values, at most 100. They hold
             together: each is at the delta of the whole log over the number of segments. Rows
             without a value are a segment. In the same pass, after one over this column alone.

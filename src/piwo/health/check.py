@@ -305,9 +305,10 @@ def _detectable(table: ActionState, uniform: MomentState, delta: float) -> float
     n, actions = uniform.logged, len(table.count)
     spreads = [(_spread(uniform.w, uniform.w2, n), math.log(2.0 * len(BETS) / delta))]
     price = math.log(2.0 * actions * len(_BETS) / delta)
-    for total, squares in zip(table.inverse.tolist(), table.inverse2.tolist(), strict=True):
-        # Where only some actions are eligible, this spread counts the other rows as 0.
-        spreads.append((_spread(total, squares, n), price))
+    # Tests of actions expect a mean of 1, which they have if they could be taken in every row.
+    always = table.eligible >= n
+    for total, squares in zip(table.inverse[always], table.inverse2[always], strict=True):
+        spreads.append((_spread(float(total), float(squares), n), price))
     found: list[float] = []
     for spread, nats in spreads:
         needed = 2.0 * nats / n
@@ -388,8 +389,10 @@ def _size_rows(log: Log, state: SizeState) -> Iterator[SizeRow]:
     for i in np.flatnonzero(state.rows).tolist():
         n = float(state.rows[i])
         mean, z = float(state.weight[i]) / n, None
-        # Rows of a unit depend on each other, so the spread of rows says nothing.
-        if n > 1 and np.isfinite(state.weight2[i]) and log.columns.unit is None:
+        # Rows of a unit depend on each other, so the spread of rows says nothing; nor does it if
+        # rows were left out.
+        plain = log.columns.unit is None and log.columns.weight is None
+        if n > 1 and np.isfinite(state.weight2[i]) and plain:
             # sqrt((E w^2 - mean^2) / (n - 1)), which rounding may take below 0
             spread = max(0.0, float(state.weight2[i]) / n - mean * mean)
             error = math.sqrt(spread / (n - 1))

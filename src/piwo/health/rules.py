@@ -266,12 +266,25 @@ def _set_sizes(health: Health) -> Iterator[HealthFinding]:
         span = f"{row.least} to {2 * row.least - 1} eligible actions"
         if row.least == 1:
             span = "one eligible action"
-        text = (
+        start = (
             f"in rows with {span} the mean weight of the uniform policy is {row.mean_weight:.3g}, "
-            f"expected 1 (z = {row.z:.0f}): propensities seem to be of other candidates than those "
-            "that are listed, or some listed ones could not be taken; log both from one place"
+            f"expected 1 (z = {row.z:.0f})"
         )
-        yield _finding("eligible", "care", text)
+        if row.z > 0.0:
+            yield _finding(
+                "eligible",
+                "care",
+                f"{start}: propensities seem to be of other candidates than those that are listed; "
+                "log both from one place",
+            )
+        else:
+            # Chance does this where actions with small propensities did not turn up.
+            yield _finding(
+                "eligible",
+                "note",
+                f"{start}: actions with small propensities did not turn up, or some that are "
+                "listed could not be taken",
+            )
 
 
 # --- the actions

@@ -170,7 +170,7 @@ class Auto(SplitLearner):
         rule_: how it was chosen, in words.
         path_: name -> `PoolPoint`.
         not_tried_: names of the candidates that were not learned, as the time was up, Ctrl-C was
-            pressed, or a sample of a huge log spoke for others. After a first Ctrl-C `fit` ends
+            pressed, or others did better on a sample of a huge log. After a first Ctrl-C `fit` ends
             with what was learned so far, and nothing is learned again; a second one ends it without
             a result.
 
@@ -227,7 +227,9 @@ class Auto(SplitLearner):
         guards = guardrails_of(self.guardrail, log, fallback == INCUMBENT)
         # What is asked of the policy cannot be certified of one without a certificate.
         asked = bool(guards) or self.at_least is not None
-        falls_back = self.keep is None and fallback == LOGGING and not asked
+        # The members of the vote have one model for each action.
+        fixed = log.columns.eligible is None
+        falls_back = self.keep is None and fallback == LOGGING and not asked and fixed
         schedule = Schedule(self.seconds, again=self.refit, fallback=falls_back)
         # one direction, or both: each part is learned from, and certifies what the other part
         # learned
@@ -238,7 +240,8 @@ class Auto(SplitLearner):
         parts = [_encoded_for(today, rows.training) for rows in directions]
         with _early_stops_ignored():
             tried = pool
-            if self.seconds is not None and not log.in_cluster and len(log) >= HUGE:
+            may_judge = log.features is not None and not log.in_cluster
+            if self.seconds is not None and may_judge and len(log) >= HUGE:
                 judge = functools.partial(better_half, pool, log, int(self.random_state))
                 tried = schedule.promising(pool, judge)
             learned = schedule.learn(tried, parts)

@@ -23,7 +23,7 @@ _SAMPLE = 60_000
 
 
 def better_half(pool: Sequence[Candidate], log: Log, seed: int) -> tuple[Candidate, ...]:
-    """Return the better half of the candidates, the best first.
+    """Return the better half of the candidates, in their order.
 
     Each is learned from one half of a sample and valued on the other, by the self-normalized
     estimate less its standard error, as `Auto` chooses in the end. Neighbors with one oracle are
@@ -57,8 +57,10 @@ def better_half(pool: Sequence[Candidate], log: Log, seed: int) -> tuple[Candida
         found = [_standing(policy, test) for policy in policies.values()]
         judged.append((-max(found), place, path))
     judged.sort(key=lambda one: one[:2])
+    better = sorted(judged[: math.ceil(len(judged) / 2)], key=lambda one: one[1])
+    # The first candidate is learned in any case, so the order of the pool stays: quick ones first.
     kept: list[Candidate] = []
-    for _, _, path in judged[: math.ceil(len(judged) / 2)]:
+    for _, _, path in better:
         kept += path
     return tuple(kept)
 

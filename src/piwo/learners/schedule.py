@@ -67,7 +67,7 @@ class Schedule:
 
         Args:
             pool: all candidates.
-            judge: returns those that a sample speaks for, the best first.
+            judge: returns those that do better on a sample.
         """
         report_stage(Stage("judging candidates on a sample", left=self._until_end(None)))
         try:
@@ -163,7 +163,7 @@ class Schedule:
     @property
     def note(self) -> Note | None:
         """Which candidates are missing, and why; None if none is."""
-        left_out = f"a sample spoke for others than {'; '.join(self.left_out)}"
+        left_out = f"on a sample others did better than {'; '.join(self.left_out)}"
         if not self.not_tried and not self.left_out:
             return None
         if not self.not_tried:

@@ -53,6 +53,7 @@ def guardrails_of_learned(
     >>> [one.answer for one in found]
     ['harmless']
     """
+    _require_held_out(certificate, "a guardrail")
     shares, earlier = _paid(certificate)
     found = guardrail_results(
         guards,
@@ -66,6 +67,20 @@ def guardrails_of_learned(
         provenance=False,
     )
     return found[0]
+
+
+def _require_held_out(certificate: Certificate, what: str) -> None:
+    """Raise for a policy that was chosen by the rows of its certificate: a posterior, or a class.
+
+    Args:
+        certificate: of the policy.
+        what: is asked of it, in words.
+    """
+    if certificate.kind != "held-out" or certificate.split is None:
+        raise UsageError(
+            f"{what} takes a policy that is certified on held-out rows, and this one is not; learn "
+            "with a held-out certificate"
+        )
 
 
 def segments_of_learned(
@@ -106,11 +121,7 @@ def segments_of_learned(
     """
     check_kind("log", log, Log, "; piwo.read makes one")
     check_kind("certificate", certificate, Certificate)
-    if certificate.split is None:
-        raise UsageError(
-            f"{argument('by')}={by!r} takes a policy that is certified on held-out rows, and this "
-            "one is not; learn with a held-out certificate"
-        )
+    _require_held_out(certificate, f"{argument('by')}={by!r}")
     shares, earlier = _paid(certificate)
     request = CertificateRequest.of(
         _certified_on(log, certificate),

@@ -22,8 +22,8 @@ _PERSON = re.compile(
     "household|learner|member|patient|person|player|profile|reader|rider|session|shopper|student|"
     "subject|subscriber|user|viewer|visit|visitor|worker"
 )
-_KIND = re.compile("account|client|contact|device|employee|guest|member|profile|session|visit")
-"""Alone, these words may also name kinds, such as mobile and desktop."""
+_ALONE = re.compile("msisdn|uid|user|visitor")
+"""Other words may, alone, also name kinds or flags, such as mobile and desktop, or a student."""
 _ID = re.compile("guid|hash|id|key|no|nr|num|number|uuid")
 _THING = re.compile(
     "action|ad|arm|article|banner|campaign|category|city|content|country|creative|decision|event|"
@@ -76,8 +76,8 @@ def is_thing(name: str) -> bool:
 def undeclared_units(columns: Columns, schema: Iterable[pa.Field]) -> tuple[Note, ...]:
     """Return the note on columns that look like ids of persons, of a log without declared units.
 
-    No row is read. Words that also name kinds of things (device, session, ...) count only if a word
-    for an id follows. Columns with another role than context are left out.
+    No row is read. Words that may name kinds or flags (device, customer, student, ...) count only
+    if a word for an id follows. Columns with another role than context are left out.
 
     >>> (note,) = undeclared_units(Columns(), [pa.field("user_id", pa.int64())])
     >>> note.kind
@@ -110,7 +110,7 @@ def undeclared_units(columns: Columns, schema: Iterable[pa.Field]) -> tuple[Note
 
 def _is_kind(name: str) -> bool:
     words = _words(name)
-    return len(words) == 1 and bool(_KIND.fullmatch(words[0]))
+    return len(words) == 1 and not _ALONE.fullmatch(words[0])
 
 
 def _is_numbered(words: Sequence[str]) -> bool:

@@ -301,12 +301,7 @@ class LinearSoftmax(Policy):
         """Return exp(z) / sum exp(z) over the eligible actions of each row, (m,)."""
         assert context is not None
         z = pair_scores(context, eligible, self.coef, self.intercept)
-        if self.temperature != 1.0 and len(z):
-            # Subtracted first: 0 / temperature is 0 and -1 / 1e-320 is -inf, never inf - inf.
-            z -= np.repeat(np.maximum.reduceat(z, eligible.starts[:-1]), eligible.sizes)
-            with np.errstate(over="ignore"):
-                z /= self.temperature
-        return softmax(z, eligible)
+        return softmax(z, eligible, self.temperature)
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return exp(z) / sum exp(z), (n, K)."""

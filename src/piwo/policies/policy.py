@@ -23,7 +23,14 @@ from piwo.logs.items import items_of
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, check_dense, checked_codes, row_blocks, take
 from piwo.policies.provenance import Provenance
-from piwo.policies.restricted import at_places, draw_pairs, eligible_lists, renormalized, taken
+from piwo.policies.restricted import (
+    at_places,
+    draw_pairs,
+    eligible_lists,
+    renormalized,
+    spread_out,
+    taken,
+)
 from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
@@ -164,7 +171,8 @@ class Policy(ABC):
         """Return the probabilities of the eligible actions of n rows, (m,), of all pairs.
 
         A policy is restricted to them: probabilities are divided by their sum over eligible
-        actions. Policies that score actions take the best eligible one.
+        actions. Policies that score actions take the best eligible one; mixtures restrict each
+        part.
 
         Args:
             context: (n, d), or None.
@@ -360,10 +368,8 @@ class Policy(ABC):
         check_dense(len(batch), len(self.actions))
         try:
             if batch.eligible is not None:
-                table = np.zeros((len(batch), len(self.actions)))
                 chances = self.within(self.context(batch.context), batch.eligible)
-                table[batch.eligible.rows, batch.eligible.codes] = chances
-                return table
+                return spread_out(chances, batch.eligible, len(self.actions))
             return self.distribution(self.context(batch.context), len(batch))
         except RowError as wrong:
             raise wrong.at(batch.row_numbers) from None

@@ -24,6 +24,7 @@ __all__ = [
     "renormalized",
     "shares",
     "softmax",
+    "spread_out",
     "taken",
 ]
 
@@ -47,17 +48,21 @@ def renormalized(chances: Floats, eligible: Eligible) -> Floats:
     sums = np.add.reduceat(chances, eligible.starts[:-1])
     if not (sums > 0.0).all():
         raise RowError(
-            "the policy gives each eligible action probability 0; make it give every action some "
-            "probability, such as by EpsilonGreedy",
+            "the policy gives each eligible action probability 0; give every action some "
+            "probability",
             np.flatnonzero(~(sums > 0.0)).tolist(),
         )
-    # Some first divisions by sums below 1e-308 overflow; those sums are of few tiny numbers.
     found: Floats = chances / np.repeat(sums, eligible.sizes)
     return found
 
 
-def softmax(z: Floats, eligible: Eligible) -> Floats:
-    """Return exp(z) / sum exp(z) over the pairs of each row, (m,); -inf: not available.
+def softmax(z: Floats, eligible: Eligible, temperature: float = 1.0) -> Floats:
+    """Return exp(z / T) / sum exp(z / T) over the pairs of each row, (m,); -inf: not available.
+
+    Args:
+        z: (m,) scores.
+        eligible: of n rows.
+        temperature: T.
 
     Raises:
         RowError: for the first row without an available action, or with a score that is NaN.
@@ -70,8 +75,12 @@ def softmax(z: Floats, eligible: Eligible) -> Floats:
         return z
     top = np.maximum.reduceat(z, eligible.starts[:-1])
     _check_top(top)
-    chances = np.exp(z - np.repeat(top, eligible.sizes))
-    return renormalized(chances, eligible)
+    z = z - np.repeat(top, eligible.sizes)
+    if temperature != 1.0:
+        # Subtracted first: 0 / T is 0 and -1 / 1e-320 is -inf, never inf - inf.
+        with np.errstate(over="ignore"):
+            z /= temperature
+    return renormalized(np.exp(z), eligible)
 
 
 def eligible_lists(values: Any, actions: Actions, rows: int) -> Eligible:
@@ -185,6 +194,18 @@ def at_places(values: Floats, places: npt.NDArray[np.int64]) -> Floats:
     if not len(values):
         return np.zeros(len(places))
     return np.where(places >= 0, values[np.maximum(places, 0)], 0.0)
+
+
+def spread_out(values: Floats, eligible: Eligible, actions: int) -> Floats:
+    """Return the values of pairs as a table of rows x actions, (n, K), 0 elsewhere.
+
+    >>> some = Eligible(np.array([0, 1, 2]), np.array([1, 0], np.int32))
+    >>> spread_out(np.array([1.0, 2.0]), some, 2).tolist()
+    [[0.0, 1.0], [2.0, 0.0]]
+    """
+    table = np.zeros((len(eligible), actions))
+    table[eligible.rows, eligible.codes] = values
+    return table
 
 
 def draw_pairs(

@@ -12,9 +12,11 @@ import pyarrow as pa
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.foreign import RowError
 from piwo.policies.blocks import Codes
 from piwo.policies.distributions import checked_distributions, checked_probabilities, named_table
 from piwo.policies.policy import ActionList, Policy, action_list
+from piwo.policies.restricted import at_places, renormalized, spread_out, taken
 from piwo.sources.frames import is_frame
 
 __all__ = ["RowChoices", "RowWise"]
@@ -117,7 +119,19 @@ class RowWise(Policy):
         if self.column is not None:
             return self.column[rows]
         assert self.table is not None
+        if batch.eligible is not None:
+            return at_places(self._within(batch), batch.eligible.places(batch.action))
         return self.table[rows, batch.action]
+
+    def _within(self, batch: Batch) -> Floats:
+        """Return the table's probabilities of eligible actions, divided by their sum, (m,)."""
+        assert self.table is not None
+        assert batch.eligible is not None
+        rows, pairs = self._positions(batch), batch.eligible
+        try:
+            return renormalized(self.table[rows[pairs.rows], pairs.codes], pairs)
+        except RowError as wrong:
+            raise wrong.at(batch.row_numbers) from None
 
     def full(self, batch: Batch) -> Floats:
         """Return the full vectors of the batch's rows, (n, K)."""
@@ -126,6 +140,8 @@ class RowWise(Policy):
                 "this row-wise policy has the logged actions' probabilities only; "
                 "give full vectors, (n, K)"
             )
+        if batch.eligible is not None:
+            return spread_out(self._within(batch), batch.eligible, len(self.actions))
         return self.table[self._positions(batch)]
 
     def onto(self, actions: Actions) -> Policy:
@@ -208,7 +224,14 @@ class RowChoices(Policy):
 
     def logged(self, batch: Batch) -> Floats:
         """Return 1 if the logged action is the one chosen, else 0, (n,)."""
-        same: Floats = (self._of(batch) == batch.action).astype(np.float64)
+        chosen = self._of(batch)
+        if batch.eligible is not None:
+            try:
+                # Raises if a choice is not eligible.
+                taken(chosen, batch.eligible)
+            except RowError as wrong:
+                raise wrong.at(batch.row_numbers) from None
+        same: Floats = (chosen == batch.action).astype(np.float64)
         return same
 
     def full(self, batch: Batch) -> Floats:
