@@ -135,3 +135,12 @@ def test_what_is_refused() -> None:
         mips(log, [0.6, 0.0, 0.4, 0.4], CATEGORIES)
     with pytest.raises(UsageError, match="categories is"):
         mips(log, [[0.6, 0.0, 0.4]] * 4, ["low", "low", "high"])  # type: ignore[arg-type]
+
+
+def test_eligible_actions_that_change_are_refused() -> None:
+    log = by_hand(
+        propensity=[0.5, 0.5, 0.5, 0.5],
+        eligible=[["a", "z"], ["b", "z"], ["a", "z"], ["b", "z"]],
+    )
+    with pytest.raises(UsageError, match=r"only some of them are eligible in a row; use piwo.eval"):
+        mips(log, piwo.policies.Uniform(["a", "b", "z"]), CATEGORIES)

@@ -150,6 +150,8 @@ def test_criteo_by_hand(tmp_path: Path) -> None:
         ("13 |l 0.001 |f 0:1", r"no number after \|p"),
         ("13 |l 0.001 |p 2", "a line without features"),
         ("13 |l 0.001 |p 2 |f a:1", "the feature 'a:1'"),
+        ("13 |l 0.001 |p 2 |f 1_0:1", "the feature '1_0:1'"),
+        ("13 |l 0.001 |p 2_0 |f 0:1", r"no number after \|p"),
         ("12 |l 0.001 |p 2 |f 0:1", "a label on a line that is not its first"),
     ],
 )

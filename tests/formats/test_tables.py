@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from piwo.errors import DataError, UsageError
-from piwo.formats import write_log
+from piwo.evaluation import evaluate
+from piwo.formats import to_obp, write_log, write_vw
 from piwo.logs import Log, read
 from piwo.policies import Uniform
 from tests.formats.test_vowpal_wabbit import columns
@@ -149,3 +150,52 @@ def test_many_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     write_log(read(big, **ROLES), tmp_path / "log.parquet")
     assert pq.ParquetFile(tmp_path / "log.parquet").num_row_groups > 3
     assert columns(read(str(tmp_path / "log.parquet"), **ROLES)) == columns(read(big, **ROLES))
+
+
+def changing(**roles: Any) -> Log:
+    table = {
+        "action": ["a", "b", "c"],
+        "reward": [1.0, 0.0, 1.0],
+        "could": [["a", "b"], ["b"], ["c", "a", "b"]],
+        "p": [[0.75, 0.25], [1.0], [0.2, 0.3, 0.5]],
+        "q": [0.75, 1.0, 0.2],
+    }
+    return read(table, eligible="could", **roles)
+
+
+@pytest.mark.parametrize("roles", [{"propensities": "p"}, {"propensity": "q"}])
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "json.gz"])
+def test_eligible_actions_are_kept(ending: str, roles: dict[str, Any], tmp_path: Path) -> None:
+    log = changing(**roles)
+    write_log(log, tmp_path / f"log.{ending}")
+    again = read(str(tmp_path / f"log.{ending}"), eligible="could", **roles)
+    assert columns(again) == columns(log)
+    found = next(again.each_batch()).eligible
+    assert found is not None
+    assert (found.starts.tolist(), found.codes.tolist()) == ([0, 2, 3, 6], [0, 1, 1, 2, 0, 1])
+    uniform = Uniform(log.actions)
+    # weights of a policy that is uniform over each list: 0.5/0.75, 1, (1/3)/0.2
+    assert evaluate(again, uniform).value == pytest.approx((0.5 / 0.75 + 1 / 0.6) / 3)
+
+
+@pytest.mark.parametrize("roles", [{"propensities": "p"}, {"propensity": "q"}])
+def test_formats_without_eligible_actions_refuse_them(
+    roles: dict[str, Any], tmp_path: Path
+) -> None:
+    log = changing(**roles)
+    message = "eligible actions change from row to row .*which .* cannot say here; write .parquet"
+    for ending in ("vw", "dsjson", "csv", "tsv.gz"):
+        with pytest.raises(UsageError, match=message) as caught:
+            write_log(log, tmp_path / f"log.{ending}")
+        assert "propensities" not in str(caught.value)
+    with pytest.raises(UsageError, match=message):
+        write_vw(log, tmp_path / "log.vw", kind="cb_adf")
+    with pytest.raises(UsageError, match=message):
+        to_obp(log)
+    assert not list(tmp_path.iterdir())
+
+
+def test_features_of_actions_are_reported_as_left_out(tmp_path: Path) -> None:
+    items = {"action": ["a", "b", "c"], "size": [1.0, 2.0, 3.0]}
+    log = changing(propensity="q", items=items)
+    assert "the features of actions" in write_log(log, tmp_path / "log.jsonl").left_out

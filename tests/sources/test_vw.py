@@ -127,11 +127,20 @@ BROKEN = {
     "1:0:0.5 2:1:0.3 | a": "several actions with a probability",
     "a:0:0.5 | a": "expected action:cost:probability",
     "1:x:0.5 | a": "expected numbers",
+    "1:1_0:0.5 | a": "expected numbers",
+    "1:0:0.5_0 | a": "expected numbers",
+    "1:0:\u0661 | a": "expected numbers",
+    "4294967295:0:0.5 | a": "has action 4294967295, expected at most 1000000",
+    "99999999999999999999:.1:.5 | a": "has action 99999999999999999999, expected at most",
+    "1:0:0.5 4294967295 | a": "has action 4294967295, expected at most 1000000",
+    "1_0:0:0.5 | a": "expected action:cost:probability",
     "0:0:0.5 | a": "action 0",
     "ccb shared | a": "several slots",
     "slates slot | a": "slate",
     "ca 1:2:0.5 | a": "continuous",
     "1:0:0.5 | a:x": "expected a number after",
+    "1:0:0.5 | a:1_0": "expected a number after",
+    "1:0:0.5 |:1_0 a": "expected a number after",
     "1:0:0.5 | a=x": "a text in 'a', and others have a number",
     "1:0:0.5 2 | a": "lists other actions that could be taken",
 }
@@ -179,6 +188,9 @@ def test_labels_are_those_of_1_to_k(tmp_path: Path) -> None:
     assert log.actions.take(next(log.each_batch()).action).tolist() == ["z", "x"]
     with pytest.raises(DataError, match="an action above 2, the number of labels"):
         read_vw(path, actions=["x", "y"])
+    for line in ("1:0:0.5 3 | a\n", "99999999999999999999:.1:.5 | a\n"):
+        with pytest.raises(DataError, match="an action above 2, the number of labels"):
+            read_vw(written(path, line), actions=["x", "y"])
 
 
 def test_small_pieces_gz_windows_lines_and_a_temporary_file(

@@ -219,7 +219,8 @@ def mips(
         A `MarginalEstimate`, whose interval is asymptotic and rests on the assumption.
 
     Raises:
-        UsageError: for actions without a category, and a policy without full vectors.
+        UsageError: for actions without a category, a policy without full vectors, and a log with
+            eligible actions.
         DataError: for rows that break a rule, and if no weight is finite.
 
     >>> log = Log.from_arrays(
@@ -238,6 +239,12 @@ def mips(
     check_kind("categories", categories, Mapping, ": label -> category")
     bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     name = name or name_of(policy)
+    if log.columns.eligible is not None:
+        raise UsageError(
+            "the weight of a category is that of all its actions, and column "
+            f"{log.columns.eligible!r} says that only some of them are eligible in a row; use "
+            "piwo.evaluate, which weights each action among the eligible ones"
+        )
     log, ready = matched(log, {name: policy})
     places, count = _places(log.actions, categories)
     target = ready[name]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
-from piwo.formats.rows import require_writable, rows_of
+from piwo.formats.rows import require_fixed_actions, require_writable, rows_of
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.sources.source import decoded
@@ -210,7 +210,8 @@ def to_obp(log: Log) -> dict[str, Any]:
         no positions. Rewards are net of action costs.
 
     Raises:
-        UsageError: for a log with sampling weights, in a cluster, or with estimated propensities.
+        UsageError: for a log with sampling weights, with eligible actions, in a cluster, or with
+            estimated propensities.
         DataError: for rows that break a rule.
 
     >>> log = Log.from_arrays(action=["b", "a"], reward=[0.5, 1], propensity=[0.5, 0.25])
@@ -219,6 +220,7 @@ def to_obp(log: Log) -> dict[str, Any]:
     (2, [1, 0], [0.5, 0.25])
     """
     require_writable(log, "a bandit feedback")
+    require_fixed_actions(log, "a bandit feedback")
     if log.columns.weight is not None:
         raise UsageError(
             f"{log.name} has sampling weights ({argument('weight')}), which a bandit feedback "

@@ -21,7 +21,7 @@ from piwo.messages import argument
 from piwo.sources.addresses import name_of
 from piwo.sources.csv import csv_query, header_of
 from piwo.sources.gzip_files import require_undamaged
-from piwo.sources.lines import BrokenLineError, Faults, lines_of
+from piwo.sources.lines import BrokenLineError, Faults, lines_of, number_of
 from piwo.sources.query import QuerySource, quoted, rows_of
 from piwo.sources.source import BATCH_ROWS, Fragment
 from piwo.sources.spool import spooled
@@ -389,7 +389,7 @@ def _parts(line: str) -> dict[str, str]:
 
 def _number_in(parts: Mapping[str, str], letter: str) -> float:
     try:
-        return float(parts[letter])
+        return number_of(parts[letter])
     except (KeyError, ValueError):
         raise BrokenLineError(f"has no number after |{letter}") from None
 
@@ -399,7 +399,8 @@ def _features(parts: Mapping[str, str]) -> dict[int, float]:
     for word in parts["f"].split():
         name, _, value = word.partition(":")
         try:
-            found[int(name)] = float(value)
+            number_of(name)  # raises for 1_0, which int accepts
+            found[int(name)] = number_of(value)
         except ValueError:
             raise BrokenLineError(f"has the feature {word[:40]!r}, expected number:value") from None
     return found

@@ -24,7 +24,14 @@ from piwo.records import Record
 from piwo.sources.gzip_files import is_packed
 from piwo.visible import visible
 
-__all__ = ["Written", "costs_of", "require_writable", "rows_of", "written_lines"]
+__all__ = [
+    "Written",
+    "costs_of",
+    "require_fixed_actions",
+    "require_writable",
+    "rows_of",
+    "written_lines",
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,25 @@ def require_writable(log: Log, what: str) -> None:
         raise UsageError(
             f"the propensities of {log.name} are estimated, or have a declared error, which {what} "
             "cannot say; write the log before they are, and estimate or declare when it is read"
+        )
+
+
+def require_fixed_actions(log: Log, what: str) -> None:
+    """Raise for a log whose eligible actions a file would not hold.
+
+    Without them a policy is evaluated as if it could take any action, which changes its value.
+
+    Args:
+        log: the log.
+        what: the kind of file, in words.
+
+    Raises:
+        UsageError: for logs with eligible actions.
+    """
+    if log.columns.eligible is not None:
+        raise UsageError(
+            f"eligible actions change from row to row (column {log.columns.eligible!r}), which "
+            f"{what} cannot say here; write .parquet or .jsonl"
         )
 
 

@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.files import writing
-from piwo.formats.rows import Written, require_path, require_writable, rows_of, written_lines
+from piwo.formats.rows import (
+    Written,
+    require_fixed_actions,
+    require_path,
+    require_writable,
+    rows_of,
+    written_lines,
+)
 from piwo.formats.vowpal_wabbit import write_dsjson, write_vw
 from piwo.logs.findings import Findings
 from piwo.logs.log import Log
@@ -48,8 +55,8 @@ def write_log(log: Log, path: str | Path) -> Written:
 
     Raises:
         UsageError: for unknown endings, and for what a format cannot hold at all: lists or empty
-            texts in CSV, sampling weights in .vw; and for propensities that are computed, estimated
-            or have an error.
+            texts in CSV, sampling weights in .vw, eligible actions in CSV, .vw and .dsjson; and
+            for propensities that are computed, estimated or have an error.
         DataError: for rows that break a rule, with counts over the whole log.
         FileError: if the file cannot be written.
 
@@ -71,6 +78,8 @@ def write_log(log: Log, path: str | Path) -> Written:
     if kind == "dsjson":
         return write_dsjson(log, path)
     require_writable(log, "a table")
+    if kind == "csv":
+        require_fixed_actions(log, "CSV")
     if log.behavior is not None:
         raise UsageError(
             f"the propensities of {log.name} are computed by {argument('behavior')}, and a table "
@@ -81,6 +90,8 @@ def write_log(log: Log, path: str | Path) -> Written:
     left_out = [f"column {x!r} (no role)" for x in log.source.schema.names if x not in known]
     if log.action_costs is not None and log.columns.action_cost is None:
         left_out.append("the costs of actions")
+    if log.declared_actions is not None and log.declared_actions.items is not None:
+        left_out.append("the features of actions")
     if len(left_out) > 8:
         left_out = [*left_out[:7], f"{len(left_out) - 7} more columns without a role"]
     return Written(path, rows, tuple(left_out))

@@ -15,6 +15,7 @@ from piwo.errors import DataError, UsageError
 from piwo.formats.rows import (
     Written,
     costs_of,
+    require_fixed_actions,
     require_path,
     require_writable,
     rows_of,
@@ -54,8 +55,8 @@ def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
         A `Written`: how many rows, and what the format cannot hold.
 
     Raises:
-        UsageError: for a log with sampling weights (`write_dsjson` has a field for them), in a
-            cluster, or with estimated propensities.
+        UsageError: for a log with sampling weights (`write_dsjson` has a field for them), with
+            eligible actions, in a cluster, or with estimated propensities.
         DataError: for rows that break a rule, and for propensities of 0 (underflow).
         FileError: if the file cannot be written.
 
@@ -72,6 +73,7 @@ def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
         raise UsageError(f"{argument('kind')} is {kind!r}, expected 'cb' or 'cb_adf'")
     path = require_path(path)
     require_writable(log, "a file for Vowpal Wabbit")
+    require_fixed_actions(log, "a file for Vowpal Wabbit")
     if log.columns.weight is not None:
         raise UsageError(
             f"{log.name} has sampling weights ({argument('weight')}), and Vowpal Wabbit's text "
@@ -209,7 +211,10 @@ def _left_out(log: Log, more: Sequence[tuple[str, str | None]]) -> list[str]:
     found = [*more, ("unit", columns.unit), ("time", columns.time)]
     found += [("outcome", x) for x in columns.outcomes]
     found += [("target policy", x) for x in columns.policies]
-    return [f"the {role} {name!r}" for role, name in found if name is not None]
+    left_out = [f"the {role} {name!r}" for role, name in found if name is not None]
+    if log.declared_actions is not None and log.declared_actions.items is not None:
+        left_out.append("the features of actions")
+    return left_out
 
 
 def write_dsjson(log: Log, path: str | Path) -> Written:
@@ -229,8 +234,8 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
         the same rows back, with `context=` the same columns and `actions=` the same labels.
 
     Raises:
-        UsageError: for a log without the probabilities of all actions, with sampling weights below
-            1, or with context columns that dsjson cannot name.
+        UsageError: for a log with eligible actions, without the probabilities of all actions, with
+            sampling weights below 1, or with context columns that dsjson cannot name.
         DataError: for rows that break a rule.
         FileError: if the file cannot be written.
 
@@ -245,6 +250,7 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
     """
     path = require_path(path)
     require_writable(log, "dsjson")
+    require_fixed_actions(log, "dsjson")
     if not log.gives_full_distribution:
         raise UsageError(
             f"{log.name} has the propensity of the action taken alone, and dsjson states that of "

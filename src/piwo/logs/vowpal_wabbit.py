@@ -125,7 +125,8 @@ def read_vw(
             namespace), 1 without one, and 0 where the feature is not there. %20, %3A, %7C and such
             are the characters that names cannot hold.
         actions: K labels, of actions 1, ..., K or of the lines of each decision; None: the numbers
-            1, ..., K, with K the largest number in a label, or the number of lines.
+            1, ..., K, with K the largest number in a label (at most 1,000,000), or the number of
+            lines.
         reward_range: the declared (lo, hi) of the reward, minus the cost.
         kind: "cb", "cb_adf"; None: guessed from the first 1,000 lines.
         hash_size: a power of two.

@@ -10,7 +10,7 @@ from typing import Any
 from piwo.errors import DataError, FileError
 from piwo.sources.gzip_files import opened
 
-__all__ = ["BrokenLineError", "Faults", "lines_of"]
+__all__ = ["BrokenLineError", "Faults", "lines_of", "number_of"]
 
 _CHUNK = 1 << 24
 """Bytes of a file that are read at once."""
@@ -47,6 +47,21 @@ def lines_of(path: str) -> Iterator[tuple[int, list[str]]]:
         raise FileError(f"{path!r} cannot be read ({cause}); write or copy it again") from None
     if rest:
         yield number, [_text(rest, path, number)]
+
+
+def number_of(text: str) -> float:
+    """Return the number that a text is.
+
+    >>> number_of("1e-3")
+    0.001
+
+    Raises:
+        ValueError: for other texts, and for what only Python takes for a number: `1_0`, or digits
+            of other scripts.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 def _text(data: bytes, path: str, number: int) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.sources.addresses import name_of
-from piwo.sources.lines import BrokenLineError, Faults, lines_of
+from piwo.sources.lines import BrokenLineError, Faults, lines_of, number_of
 from piwo.sources.source import Fragment, Source, rows_within
 from piwo.sources.spool import spooled
 from piwo.sources.vw_features import FeatureColumns, Places
@@ -28,6 +28,9 @@ _HEAD = 1000
 """Lines from which the layout is guessed."""
 _MOST_KNOWN = 2**16
 """Labels that are parsed once and kept."""
+_MOST_ACTIONS = 1_000_000
+"""The largest number of an action without labels. A larger one is a hash or an id of the action:
+all numbers up to it would be on the action list."""
 _LABEL = re.compile(r"[0-9]+(:[^:\s]*){0,2}")
 _OTHER_KINDS = {
     "ccb": "is of a decision with several slots (ccb), and one decision with one action is read",
@@ -199,9 +202,15 @@ class _Rows:
                 "has action 0, and actions are counted from 1 where each line is a decision "
                 f"(a file with one line an action: {argument('kind', 'cb_adf')})"
             )
+        largest = max((label.action, *label.listed))
         if self.labels is None:
-            self.count = max(self.count, label.action, *label.listed)
-        elif label.action > self.count:
+            if largest > _MOST_ACTIONS:
+                raise BrokenLineError(
+                    f"has action {str(largest)[:20]}, expected at most {_MOST_ACTIONS} (ids or "
+                    "hashes are not positions in a list; number the actions from 1),"
+                )
+            self.count = max(self.count, largest)
+        elif largest > self.count:
             raise BrokenLineError(f"has an action above {self.count}, the number of labels")
         if label.listed:
             self.listed = self.listed or label.listed
@@ -362,9 +371,9 @@ def _parsed_word(word: str) -> tuple[int, float, float | None]:
     try:
         cost, probability = 0.0, None
         if len(parts) > 1:
-            cost = float(parts[1])
+            cost = number_of(parts[1])
         if len(parts) > 2:
-            probability = float(parts[2])
+            probability = number_of(parts[2])
         return int(parts[0]), cost, probability
     except ValueError:
         raise BrokenLineError(

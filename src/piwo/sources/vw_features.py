@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from piwo.errors import DataError
 from piwo.messages import argument
-from piwo.sources.lines import BrokenLineError
+from piwo.sources.lines import BrokenLineError, number_of
 
 __all__ = ["FeatureColumns", "Places"]
 
@@ -168,7 +168,7 @@ def _plain(name: str) -> str:
 
 def _number(text: str, word: str) -> float:
     try:
-        return float(text)
+        return number_of(text)
     except ValueError:
         raise BrokenLineError(
             f"has the feature {word[:40]!r}, expected a number after the :"
