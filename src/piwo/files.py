@@ -10,7 +10,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tokenize import TokenError
 from typing import BinaryIO
@@ -30,6 +30,7 @@ __all__ = [
     "array_from",
     "pack",
     "read_file",
+    "remove_unfinished",
     "require_ordinary",
     "unpack",
     "write_file",
@@ -60,6 +61,8 @@ _UNIX = 3
 _ORDINARY_FILE = 0o644 << 16
 # Opening a pipe returns at once, on systems that have pipes with names.
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_unfinished: set[Path] = set()
+"""The temporary files of the blocks of `writing` that this process is in."""
 _NOT_FILES = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
@@ -203,6 +206,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     require_ordinary(path)
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".piwo-{uuid4().hex}.tmp")
+    _unfinished.add(temporary)
     try:
         with temporary.open("xb") as out:
             yield out
@@ -216,6 +220,23 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         ) from None
     finally:
         temporary.unlink(missing_ok=True)
+        _unfinished.discard(temporary)
+
+
+def remove_unfinished() -> None:
+    """Remove what `writing` has written so far, for a process that is about to end at once.
+
+    >>> with writing(Path("some.bin")) as out:
+    ...     before = len(list(Path().glob(".piwo-*.tmp")))
+    ...     remove_unfinished()
+    ...     before, len(list(Path().glob(".piwo-*.tmp")))
+    ...     raise SystemExit
+    Traceback (most recent call last):
+    SystemExit
+    """
+    for path in tuple(_unfinished):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def array_bytes(array: npt.NDArray[np.float64]) -> bytes:

@@ -33,6 +33,67 @@ def test_interrupt(words: list[str], actions: list[str]) -> None:
     assert (process.returncode, out, err) == (130, b"", b"piwo: interrupted\n")
 
 
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [
+        (signal.SIGINT, 130, b"piwo: interrupted\n"),
+        (signal.SIGTERM, 143, b"piwo: terminated\n"),
+        (signal.SIGHUP, 129, b"piwo: terminated\n"),
+    ],
+)
+def test_a_file_that_was_begun_is_removed(
+    number: int, code: int, message: bytes, tmp_path: Path
+) -> None:
+    out = tmp_path / "log.parquet"
+    out.write_bytes(b"old")
+    command = [sys.executable, "-c", READY, "convert", ENDLESS, str(out), "--actions", "a,b"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".piwo-*.tmp")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (code, message)
+    assert [x.name for x in tmp_path.iterdir()] == ["log.parquet"]
+    assert out.read_bytes() == b"old"
+
+
+STUCK = """
+import signal, sys, threading, time
+from pathlib import Path
+import piwo.formats
+from piwo.cli import interrupts
+from piwo.cli.main import main
+from piwo.files import writing
+interrupts.GRACE = 0.1
+def stuck(log, path):
+    # A library that swallows what handlers raise, as one does that is busy outside of Python.
+    with writing(Path(path)) as out:
+        print("ready", flush=True)
+        while True:
+            try:
+                time.sleep(60)
+            except BaseException:
+                pass
+piwo.formats.write_log = stuck
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_file_that_was_begun_is_removed_though_a_library_does_not_end(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("action,reward,propensity\na,1,0.5\n", "utf-8")
+    command = [sys.executable, "-c", STUCK, "convert", str(log), str(tmp_path / "log.parquet")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (143, b"piwo: terminated\n")
+    assert [x.name for x in tmp_path.iterdir()] == ["log.csv"]
+
+
 IMPORTING = """
 import os, signal, sys
 class Press:

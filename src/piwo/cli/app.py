@@ -26,7 +26,7 @@ HELP_ALL = "--help-all"
 HELP = """Evaluate, learn and certify policies from logged decisions.
 
 Exit codes: 0 done; 1 done, but the log is unfit or --gate refused a policy; 2 wrong usage, or
-unusable data or files; 130 interrupted.
+unusable data or files; 130 interrupted, 143 terminated.
 
 Every option can also be set in piwo.toml, in [tool.piwo] of pyproject.toml, or by an environment
 variable such as PIWO_REWARD.

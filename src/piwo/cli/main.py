@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import piwo
 from piwo.cli.answer import Answer, document, on_stdout, standard_streams
-from piwo.cli.interrupts import INTERRUPTED, MESSAGE, interruptible
+from piwo.cli.interrupts import ending_of, interruptible
 from piwo.cli.notices import as_option, collected_warnings, error_line, on_stderr
 from piwo.cli.output_path import check_outputs, outputs_and_inputs
 from piwo.cli.progress import progress, spark_starts
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(argv)
     # Words that cannot be parsed give no options, and errors of parsing have a traceback, too.
     debug = "--debug" in words
-    with arguments_shown(as_option), interruptible() as interrupted:
+    with arguments_shown(as_option), interruptible() as signals:
         try:
             command, bound = _parsed(words)
             output = _output_of(bound)
@@ -53,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except BaseException as cause:  # noqa: BLE001 (each becomes one line and a code)
             if debug:
                 on_stderr(visible_lines(traceback.format_exc().rstrip().split("\n")))
-            return _exit_code(cause, words, interrupted.is_set())
+            return _exit_code(cause, words, signals)
 
 
 def _ignore_unusable_width() -> None:
@@ -107,12 +108,13 @@ def _run(command: Callable[..., Any], bound: BoundArguments, output: OutputOptio
     return answer.code
 
 
-def _exit_code(cause: BaseException, words: Sequence[str], interrupted: bool) -> int:
+def _exit_code(cause: BaseException, words: Sequence[str], signals: Sequence[int]) -> int:
     """Return the exit code for an exception; explain an error in one line."""
-    # After Ctrl-C, a library may have raised something else.
-    if interrupted or isinstance(cause, KeyboardInterrupt):
-        on_stderr(MESSAGE)
-        return INTERRUPTED
+    # After a signal, a library may have raised something else.
+    if signals or isinstance(cause, KeyboardInterrupt):
+        code, message = ending_of((*signals, signal.SIGINT)[0])
+        on_stderr(message)
+        return code
     causes = (cause, cause.__context__)
     if any(isinstance(one, BrokenPipeError) for one in causes):
         # The reader of the help has closed it, which is not an error.
