@@ -179,6 +179,10 @@ def test_a_naive_twin_agrees_from_files_and_in_files(tmp_path: Path) -> None:
         ({"id": [None, "a", "b", "c", "d"]}, {}, {}, "1 decisions without an id"),
         ({"time": [0, 1, 2, 3, None]}, {}, {}, "1 decisions without a time"),
         ({}, {"time": [None] * 2 + [1] * 7}, {}, "2 outcomes without a time"),
+        ({"time": [0.0, 1.0, 2.0, 3.0, np.inf]}, {}, {}, "1 decisions without a time"),
+        ({}, {"time": [np.inf] + [1.0] * 8}, {}, "1 outcomes without a time"),
+        ({}, {"time": [np.nan] + [1.0] * 8}, {"until": None}, "1 outcomes without a time"),
+        ({}, {"time": [1.0] * 8 + [-np.inf]}, {"until": None}, "1 outcomes without a time"),
         ({}, {"reward": ["x"] * 9}, {}, "9 outcomes whose 'reward' is not a number"),
         ({}, {"reward": [9.0] * 9}, {}, r"3 rewards outside of \[0, 1\]"),
         ({}, {}, {"several": "refuse"}, "2 decisions with several outcomes"),
@@ -197,6 +201,16 @@ def test_a_naive_twin_agrees_from_files_and_in_files(tmp_path: Path) -> None:
 def test_what_is_refused(shown: Any, came: Any, options: Any, message: str) -> None:
     with pytest.raises((DataError, UsageError), match=message):
         join(SHOWN | shown, CAME | came, **({"on": "id", "window": 10, "until": 16} | options))
+
+
+def test_numbers_with_a_point_are_the_ids_of_whole_numbers() -> None:
+    shown = {"id": [1, 2, 10**15], "time": [0, 0, 0]}
+    came = {"id": [1.0, None, 1e15, 2.5], "time": [1, 1, 1, 1], "reward": [1.0, 1.0, 0.5, 1.0]}
+    made = join(shown, came, on="id", window=5, until=9)
+    assert (made.used, made.unmatched) == (2, 2)
+    assert sorted(made.rows["reward"].to_pylist()) == [0.0, 0.5, 1.0]
+    with pytest.raises(DataError, match="1 decisions without an id"):
+        join({"id": [1.0, np.nan], "time": [0, 0]}, came, on="id", window=5)
 
 
 def test_no_outcomes_need_an_end(tmp_path: Path) -> None:

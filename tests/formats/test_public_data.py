@@ -112,6 +112,19 @@ def test_what_kuairand_files_must_hold(tmp_path: Path) -> None:
         read_kuairand(path, candidates=0)
     with pytest.raises(DataError, match="has no column 'video_id'; it has user_id, x"):
         read_kuairand(written(tmp_path / "x.csv", "user_id,x", "1,2"))
+    with pytest.raises(DataError, match="has no column 'is_rand'"):
+        read_kuairand(written(tmp_path / "x.csv", "user_id,video_id,is_click", "1,2,0"))
+    path = written(tmp_path / "log.csv", *KUAIRAND)
+    with pytest.raises(DataError, match="has no column 'is_liked'"):
+        read_kuairand(path, reward="is_liked")
+    with pytest.raises(DataError, match="3 videos that were shown at random, more than the 2"):
+        read_kuairand(path, candidates=2)
+    users = written(tmp_path / "users.csv", "user_id,degree", "2,low", "0,full", "2,low")
+    with (
+        pytest.warns(PiwoWarning, match="1 of 4"),
+        pytest.raises(DataError, match="has user '2' more than once"),
+    ):
+        read_kuairand(path, users=users)
 
 
 CRITEO = (

@@ -41,6 +41,7 @@ _AGGREGATES = {
     "max": "max(r)",
     "refuse": "first(r)",
 }
+_NO_TIME = "t is null or isnan(t) or isinf(t)"
 _SHOWN = 5
 
 
@@ -122,7 +123,8 @@ def join(
     Nothing is valid for the decisions with an outcome alone: those that got it early would be
     chosen by it. Use one of two:
 
-    - the closed ones, chosen by time: `piwo.read(joined.rows, where="reward_closed", ...)`;
+    - the closed ones, chosen by time: `piwo.read(joined.rows, where="reward_closed", ...)`. Give
+      `until`: its default is the latest outcome, and then the outcomes say which ones are closed;
     - all of them, in the worst case: values are monotone in the rewards, so the interval from the
       lower end on `reward="reward_low"` to the upper end on `reward="reward_high"`, both at delta,
       holds with probability 1 - delta.
@@ -268,8 +270,18 @@ class _Join:
         return f"epoch_us(try_cast({column} as TIMESTAMPTZ))"
 
     def _id(self, place: int, table: str = "") -> str:
-        """Return the expression of an id as text: 7 is the id '7'."""
-        return f"cast({table}{quoted(self.ids[place])} as VARCHAR)"
+        """Return the expression of an id as text: 7 and 7.0 are the id '7'."""
+        column = f"{table}{quoted(self.ids[place])}"
+        text = f"cast({column} as VARCHAR)"
+        if not self.types[place][self.ids[place]].startswith(("DOUBLE", "FLOAT", "DECIMAL")):
+            return text
+        # A column of whole numbers with a missing one is DOUBLE in pandas, and so 7 is 7.0.
+        number = f"cast({column} as DOUBLE)"
+        return (
+            f"case when isnan({number}) then null when {number} = trunc({number}) and "
+            f"abs({number}) < 9007199254740992 then cast(cast({column} as BIGINT) as VARCHAR) "
+            f"else {text} end"
+        )
 
     def window_and_until(
         self, window: timedelta | float, until: datetime | date | float | None
@@ -287,6 +299,10 @@ class _Join:
         if width < 0.0:
             raise UsageError(f"{argument('window')} is {window!r}, expected at least 0")
         if until is None:
+            self._refuse(
+                f"(select {self._time(1)} as t from outcomes) where {_NO_TIME}",
+                f"outcomes without a time ({self.times[1]!r})",
+            )
             ((end,),) = self.cursor.execute(f"select max({self._time(1)}) from outcomes").fetchall()
             if end is None:
                 raise UsageError(
@@ -308,9 +324,7 @@ class _Join:
             "from decisions"
         )
         self._refuse("ids where id is null", f"decisions without an id ({self.ids[0]!r})")
-        self._refuse(
-            "ids where t is null or isnan(t)", f"decisions without a time ({self.times[0]!r})"
-        )
+        self._refuse(f"ids where {_NO_TIME}", f"decisions without a time ({self.times[0]!r})")
         repeated = self.cursor.execute(
             "select id, count(*) from ids group by id having count(*) > 1 order by id"
         ).fetchmany(_SHOWN)
@@ -332,17 +346,15 @@ class _Join:
             f"""
             create temp table matched as
             select o.id, o.t, o.r,
-                   case when o.t > {end!r} then 'later' when d.id is null then 'unmatched'
-                        when o.t < d.t then 'early' when o.t > d.t + {width!r} then 'late'
+                   case when o.t > {_literal(end)} then 'later' when d.id is null then 'unmatched'
+                        when o.t < d.t then 'early' when o.t > d.t + {_literal(width)} then 'late'
                         else 'within' end as state
             from (select {self._id(1)} as id, {self._time(1)} as t,
                          try_cast({quoted(self.outcome)} as DOUBLE) as r from outcomes) o
             left join ids d on o.id = d.id
             """
         )
-        self._refuse(
-            "matched where t is null or isnan(t)", f"outcomes without a time ({self.times[1]!r})"
-        )
+        self._refuse(f"matched where {_NO_TIME}", f"outcomes without a time ({self.times[1]!r})")
         self._refuse(
             "matched where r is null or isnan(r)",
             f"outcomes whose {self.outcome!r} is not a number",
@@ -371,8 +383,8 @@ class _Join:
             select id, t, closed,
                    case when not ({final}) then 'open' when r is null then 'absent'
                         else 'arrived' end as state,
-                   case when {final} then coalesce(r, {absent!r}) end as r
-            from (select d.id, d.t, d.t + {width!r} <= {end!r} as closed, m.r
+                   case when {final} then coalesce(r, {_literal(absent)}) end as r
+            from (select d.id, d.t, d.t + {_literal(width)} <= {_literal(end)} as closed, m.r
                   from ids d left join (select id, {_AGGREGATES[several]} as r from matched
                                         where state = 'within' group by id) m on d.id = m.id)
             """
@@ -445,8 +457,11 @@ class _Join:
 def _literal(number: float) -> str:
     """Return a number for SQL."""
     if math.isinf(number):
-        return "cast('infinity' as DOUBLE)"
-    return repr(float(number))
+        return f"cast('{number}' as DOUBLE)"
+    if isinstance(number, int):
+        # microseconds, which are counted exactly
+        return repr(number)
+    return f"cast({float(number)!r} as DOUBLE)"
 
 
 def _microseconds(span: timedelta) -> int:

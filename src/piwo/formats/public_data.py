@@ -146,7 +146,8 @@ def read_kuairand(
 
     Raises:
         FileError: for files that are missing or cannot be read.
-        DataError: for files without these columns, and without random rows.
+        DataError: for files without these columns, without random rows, or with more videos than
+            `candidates`; and for users that are several times in `users`.
 
     Source: Gao et al. 2022, "KuaiRand: An Unbiased Sequential Recommendation Dataset with Randomly
         Exposed Videos".
@@ -159,20 +160,38 @@ def read_kuairand(
     (('7', '8'), 0.5)
     """
     check_count("candidates", candidates, 1, "the count of videos")
-    rows, files = _typed_csv(path, ("user_id", "video_id"))
+    rows, files = _typed_csv(path, ("user_id", "video_id"), ("is_rand", reward))
     name = name_of(files)
-    ((count, random),) = rows_of(
-        f"select count(*), count(*) filter (where is_rand = 1) from ({rows})", name
+    ((count, random, videos),) = rows_of(
+        "select count(*), count(*) filter (where is_rand = 1), "
+        f"count(distinct video_id) filter (where is_rand = 1) from ({rows})",
+        name,
     )
     if not random:
         raise DataError(
             f"no row of {name!r} was shown at random (is_rand = 1); read log_random_*.csv"
+        )
+    if videos > candidates:
+        raise DataError(
+            f"{name!r} has {videos} videos that were shown at random, more than the {candidates} "
+            f"that they were drawn from; give their number ({argument('candidates')})"
         )
     if random < count:
         warn(f"{name}: {count - random} of {count} rows were not shown at random and are left out")
     sql = f"select *, {1.0 / candidates!r} as propensity from ({rows}) where is_rand = 1"
     if users is not None:
         features, more = _typed_csv(users, ("user_id",))
+        # The join would repeat the rows of such a user.
+        repeated = rows_of(
+            f"select user_id from ({features}) group by user_id having count(*) > 1 "
+            "order by user_id limit 1",
+            name_of(more),
+        )
+        if repeated:
+            raise DataError(
+                f"{name_of(more)!r} has user {repeated[0][0]!r} more than once, expected one row "
+                "a user; remove the copies"
+            )
         known = {x.casefold() for x in header_of(files[0]).names}
         added = [x for x in header_of(more[0]).names if x.casefold() not in known]
         listed = ", ".join(f"u.{quoted(x)}" for x in added)
@@ -201,12 +220,12 @@ def _files(path: Any) -> list[str]:
     return paths
 
 
-def _typed_csv(path: Any, ids: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the query for CSV files whose ids are text, and the files."""
+def _typed_csv(path: Any, ids: Sequence[str], needed: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """Return the query for CSV files whose ids are text, and the files; `needed` must be there."""
     paths = _files(path)
     require_undamaged(paths)
     names = header_of(paths[0]).names
-    missing = [x for x in ids if x not in names]
+    missing = [x for x in (*ids, *needed) if x not in names]
     if missing:
         raise DataError(f"{paths[0]!r} has no column {missing[0]!r}; it has {', '.join(names)}")
     return csv_query(paths, ids, names).sql, paths
@@ -226,8 +245,9 @@ def read_criteo(
     sum(s w R) / sum(s), as the challenge scores it.
 
     What it lacks: a list of actions. Candidates change from impression to impression, so that only
-    policies in columns can be evaluated (`piwo.policies.Column`), with `piwo.evaluate`, `compare`
-    and `certify`; nothing can be learned, and the only label of the actions is "shown". Nothing
+    policies in columns can be evaluated (`piwo.policies.Column`), with `piwo.evaluate` and
+    `compare`; nothing can be learned, and the only label of the actions is "shown". No interval is
+    given and nothing is certified, as the impressions that were dropped are not counted. Nothing
     says which impressions belong to one user.
 
     Args:
