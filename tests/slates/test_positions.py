@@ -148,3 +148,17 @@ def test_the_parts_of_a_split_have_all_rows() -> None:
     assert len(parts.test) == parts.test_rows
     with pytest.raises(UsageError, match="cannot be split"):
         parts.train.split()
+
+
+def test_the_last_rows_are_held_out_if_the_logger_learned() -> None:
+    log = log_of(clicks(1000, 5, context=True), context="young", logger="learning")
+    parts = log.split(holdout=0.3, seed=4)
+    assert (parts.train_rows, parts.test_rows) == (700, 300)
+    keep = parts.test.selector
+    assert keep is not None
+    assert keep.keep(np.array([0, 699, 700, 999])).tolist() == [False, False, True, True]
+    learned = slates.learn(log, holdout=0.3)
+    assert learned.evaluation.rows == 300
+    assert learned.evaluation.lower is not None
+    again = slates.evaluate(parts.train, learned.policy, estimator="independent")
+    assert again.lower is None

@@ -215,6 +215,14 @@ def test_unbounded_rewards_have_a_lower_end_alone() -> None:
     assert found.improvement_lower is None
 
 
+def test_unbounded_rewards_are_refused_with_weights_that_may_be_negative() -> None:
+    log = read(
+        {"rs": [[9.0, 0.0], [0.5, 100.0], [0.0]]}, reward_range=(0.0, np.inf), independent=True
+    )
+    with pytest.raises(UsageError, match=r"negative, .* have no bound; declare reward_range"):
+        slates.evaluate(log, TARGET, estimator="pseudo-inverse")
+
+
 def test_a_logger_that_learned_gets_the_mixture() -> None:
     log = read(None, logger="learning")
     assert slates.evaluate(log, TARGET).interval == "mixture"
@@ -233,3 +241,42 @@ def test_results_are_plain_json() -> None:
 def test_actions_that_were_never_logged_are_said() -> None:
     found = slates.evaluate(read(), slates.Deterministic(["a", "z"]))
     assert any(note.kind == "unsupported" and "'z'" in note for note in found.notes)
+
+
+def test_actions_that_the_logger_may_show_count_in_the_pseudo_inverse() -> None:
+    table = {"s": [["a", "b"], ["b", "a"]], "r": [1.0, 0.0]}
+    log = slates.read(table, slate="s", reward="r", behavior=slates.Uniform(["a", "b", "z"]))
+    target = slates.Deterministic(["a", "z"])
+    found = slates.evaluate(log, target, estimator="pseudo-inverse")
+    assert found.value is not None
+    assert found.lower is not None
+    target = slates.Deterministic(["a", "y"])
+    found = slates.evaluate(log, target, estimator="pseudo-inverse")
+    assert found.value is found.standard_error is found.lower is found.improvement_lower is None
+    assert found.guarantee == "none"
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "unsupported"
+    assert "'y'" in found.no_interval
+    assert "is not counted" not in str(found)
+
+
+def test_position_weights_that_no_slate_uses_are_refused() -> None:
+    log = read(position_weights=[0.0, 0.0, 1.0])
+    with pytest.raises(UsageError, match="whose weights are all 0"):
+        slates.evaluate(log, TARGET)
+
+
+def test_slates_of_all_items_need_a_target_that_shows_each_once() -> None:
+    table = {"s": [["a", "b"], ["b", "a"]], "r": [1.0, 0.0]}
+    log = slates.read(table, slate="s", reward="r", behavior=slates.Uniform(["a", "b"]))
+    for target in (
+        slates.Deterministic(["a", "a"]),
+        slates.Factored([{"a": 0.5, "b": 0.5}, {"a": 1.0}]),
+        slates.Uniform(["a", "b", "c"]),
+    ):
+        with pytest.raises(DataError, match=r"row 0: shows all 2 items, .* expected 1"):
+            slates.evaluate(log, target, estimator="pseudo-inverse")
+    for target in (TARGET, slates.Factored([{"a": 0.25, "b": 0.75}, {"a": 0.75, "b": 0.25}])):
+        found = slates.evaluate(log, target, estimator="pseudo-inverse")
+        assert found.value is not None
+        assert "can show every slate" in found.assumption

@@ -16,6 +16,7 @@ import numpy as np
 from piwo.checks import shown
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.logs.foreign import RowError
 from piwo.messages import argument
 from piwo.scores.slot_weights import (
     SlotWeights,
@@ -31,6 +32,9 @@ from piwo.slates.rows import SlateRows
 from piwo.slates.validation import USER_BEHAVIORS
 
 __all__ = ["ESTIMATORS", "SlateEstimator", "slate_estimator"]
+
+_SUM_TOLERANCE = 1e-6
+"""Allowed deviation from 1 of the sum of an item's marginal probabilities."""
 
 Weigh = Callable[[SlateRows, SlatePolicy, SlatePolicy], SlotWeights]
 """Makes the weights of rows from the logger and the target."""
@@ -75,6 +79,12 @@ class SlateEstimator:
                 f"{asked} needs a column that says what the reward of a slot depends on "
                 f"({argument('user_behavior')}), as declared or predicted before the slate was "
                 "shown; or name one of the other estimators"
+            )
+        if self.negative and not log.bounded:
+            raise UsageError(
+                f"{asked} has weights that may be negative, with which rewards without an upper end "
+                f"have no bound; declare {argument('reward_range', '(0, hi)')}, or use another "
+                "estimator"
             )
         if self.negative and not (log.logger.independent or log.logger.ranks):
             raise UsageError(
@@ -142,8 +152,29 @@ def _adaptive(rows: SlateRows, logger: SlatePolicy, target: SlatePolicy) -> Slot
 
 def _pseudo_inverse(rows: SlateRows, logger: SlatePolicy, target: SlatePolicy) -> SlotWeights:
     if logger.ranks:
-        return pseudo_inverse_of_ranking(target.across(rows), rows.lengths, logger.ranks)
+        across = target.across(rows)
+        _require_all_shown(across, rows, logger.ranks)
+        return pseudo_inverse_of_ranking(across, rows.lengths, logger.ranks)
     return pseudo_inverse_of_product(target.marginal(rows), logger.marginal(rows))
+
+
+def _require_all_shown(across: Floats, rows: SlateRows, items: int) -> None:
+    """Raise unless the target shows each item once, on average, in slates of all items.
+
+    The logger then shows every item in some slot, so that q is in the range of Gamma only if the
+    marginal probabilities of each item sum to 1 over the slots, as they do for all its slates.
+    """
+    total = across.sum(axis=2)
+    wrong = (np.abs(total - 1.0) > _SUM_TOLERANCE) & (rows.lengths == items)[:, None] & rows.mask
+    if not wrong.any():
+        return
+    place, slot = np.argwhere(wrong)[0]
+    raise RowError(
+        f"shows all {items} items, and the target shows the one of slot {slot + 1} "
+        f"{total[place, slot]:.4g} times on average, expected 1: the logger shows every item once, "
+        "so that it cannot show the slates of the target; use another estimator or target",
+        int(rows.rows[place]),
+    )
 
 
 _ALL = (
@@ -181,7 +212,7 @@ _ALL = (
     SlateEstimator(
         name="pseudo-inverse",
         assumption="the reward of the slate is a sum of unknown parts, each of one slot and its "
-        "action, and the logger shows every action of the target in every slot",
+        "action, and the logger can show every slate that the target shows",
         source="Swaminathan et al. 2017 (arXiv 1605.04812)",
         weigh=_pseudo_inverse,
         needs=("marginal",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from piwo.evaluation.record import SUSPICIOUS
 from piwo.intervals.deadline import plain_bets
 from piwo.intervals.point import mean_of_credits
 from piwo.intervals.weight_sums import effective_size
+from piwo.logs.actions import Label
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import match_names
 from piwo.logs.split import HeldOut
@@ -68,7 +70,8 @@ def evaluate(
       the slate that was shown.
     - "pseudo-inverse" (PI): one weight of the reward of the slate, sum_l pi_l/mu_l - (L - 1) if the
       logger draws slots independently. The reward is a sum of unknown parts, each of one slot and
-      its action, and the logger shows every action of the target in every slot.
+      its action, and the logger can show every slate that the target shows. Rewards must have an
+      upper end.
 
     Bounds: Y >= 0 for all but the pseudo-inverse, of any size, so the library's bets on w R apply
     to Y, and those on w (1 - R) to sum_l alpha_l w_l (1 - r_l) plus the alpha_l of slots that a
@@ -83,7 +86,8 @@ def evaluate(
             `slates.learn` returns. One that was learned from these rows gets no interval.
         estimator: see above.
         self_normalized: each slot's mean of w_l r_l is divided by its mean of w_l: less variance, a
-            small bias. The interval is the same: it does not rest on the estimate.
+            small bias. The interval is the same, because it does not rest on the estimate; except
+            the one of interval="normal".
         interval: "auto": "deadline", or "mixture" if the logger learned or rows are in a cluster;
             "normal": asymptotic, for comparison.
         delta: error probability of the interval, both sides together; for the best of N policies
@@ -142,14 +146,22 @@ def evaluate(
     test = bounds.log_e_value(state.policy.bets.weight, sums.rows, 1.0 + shift)
     p_value = math.exp(min(0.0, -test))
     why_not = _why_not(log, policy, p_value)
+    lost = chosen.negative and never_shown(log, policy)
+    if lost:
+        # the weights are not those of the target: neither estimate nor interval is valid
+        value = error = None
+        why_not = Note(
+            f"the target shows actions that the logger does not ({_listed(lost)}), and with weights "
+            "that may be negative no estimate is valid then; use another estimator",
+            kind="unsupported",
+        )
     low = high = better = None
     if why_not is None:
         low, high = interval_of(state.policy, settled, delta, shift, log.bounded, value, error)
         if log.bounded and settled != "normal":
             penalty = bounds.log_inv_delta(delta)
             # the bound on E[Y + 1 - R + B], less 1 + B
-            how = "mixture" if log.learning == "learning" else settled
-            better = lower_end(state.policy, "improvement", penalty, how) - 1.0 - shift
+            better = lower_end(state.policy, "improvement", penalty, settled) - 1.0 - shift
     reported = bounds.Interval(low, high).reported(0.0, 1.0 if log.bounded else math.inf)
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
     return SlateEvaluation(
@@ -218,7 +230,10 @@ def settled_interval(log: SlateLog, interval: Any) -> Literal["deadline", "mixtu
 
 
 def _shift_of(log: SlateLog, estimator: SlateEstimator) -> float:
-    """Return B with weights of at least -B, for slates of up to L slots."""
+    """Return B with weights of at least -B, for slates of up to L slots.
+
+    Then w R + B >= 0 for R in [0, 1]: estimators of negative weights refuse unbounded rewards.
+    """
     if not estimator.negative:
         return 0.0
     if log.logger.ranks:
@@ -382,12 +397,11 @@ def _notes(
         notes.append(why_not)
     notes.append(Note(f"assumes: {estimator.assumption}", kind="assumptions"))
     unknown = policy.unknown(log.actions)
-    if unknown:
-        named = ", ".join(map(repr, unknown[:5]))
+    if unknown and not estimator.negative:
         notes.append(
             Note(
-                f"the target shows actions that were never logged ({named}): what it earns by them "
-                "is not counted",
+                f"the target shows actions that were never logged ({_listed(unknown)}): what it "
+                "earns by them is not counted",
                 kind="unsupported",
             )
         )
@@ -404,6 +418,16 @@ def _notes(
             )
         )
     return tuple(notes)
+
+
+def never_shown(log: SlateLog, policy: SlatePolicy) -> tuple[Label, ...]:
+    """Return the actions of a policy that are not logged, and not known to be the logger's."""
+    possible = log.logger.unknown(log.actions)
+    return tuple(x for x in policy.unknown(log.actions) if x not in possible)
+
+
+def _listed(labels: Sequence[Label]) -> str:
+    return ", ".join(map(repr, labels[:5]))
 
 
 def _outside(

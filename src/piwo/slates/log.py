@@ -229,7 +229,13 @@ class SlateLog:
                 f"{argument('position_weights')} has {len(self.alpha)} entries, and slates have up "
                 f"to {self.slots} slots; give one for each slot"
             )
-        return np.array(self.alpha[: self.slots])
+        found = np.array(self.alpha[: self.slots])
+        if not found.sum() > 0:
+            raise UsageError(
+                f"{argument('position_weights')} is {shown(self.alpha)}, and slates have up to "
+                f"{self.slots} slots, whose weights are all 0; give one of them a weight above 0"
+            )
+        return found
 
     @cached_property
     def most(self) -> float:
@@ -295,6 +301,9 @@ class SlateLog:
     def split(self, holdout: float = 0.5, seed: int = 0) -> Split[SlateLog]:
         """Return two parts: rows to learn from, and held-out rows to evaluate on.
 
+        The held-out rows are the last ones if the logger learned (`logger="learning"`): what is
+        learned from later rows would not be fixed before the earlier ones.
+
         Args:
             holdout: fraction of the rows to hold out.
             seed: of the split, which depends on row numbers alone.
@@ -308,8 +317,12 @@ class SlateLog:
                 f"{self.name} cannot be split: expected a whole log whose rows come in the same "
                 "order at every pass"
             )
-        train = replace(self, selector=HeldOut(holdout, seed, test=False))
-        test = replace(self, selector=HeldOut(holdout, seed))
+        held_out = HeldOut(holdout, seed)
+        if self.learning == "learning":
+            rows = len(self)
+            held_out = replace(held_out, cut=rows - math.floor(holdout * rows))
+        train = replace(self, selector=replace(held_out, test=False))
+        test = replace(self, selector=held_out)
         counts = len(train), len(test)
         if min(counts) == 0:
             raise DataError(

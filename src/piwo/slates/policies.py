@@ -389,8 +389,8 @@ class Deterministic(_OneSlate):
 class GreedySlate(_OneSlate):
     """Fills slots from the first to the last with the best item that is not shown yet.
 
-    Made by `piwo.slates.learn`. The best slate if its reward is the sum of the slots' and items
-    compare alike in all slots; otherwise close to it.
+    Made by `piwo.slates.learn`. Greedy: not always the best slate, even if items compare alike in
+    all slots.
 
     Args:
         actions: K labels.

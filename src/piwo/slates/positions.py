@@ -285,8 +285,7 @@ def _position(
     low, high = interval_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
     better = None
     if log.bounded and interval != "normal":
-        how = "mixture" if log.learning == "learning" else interval
-        better = lower_end(state.policy, "improvement", bounds.log_inv_delta(delta), how) - 1.0
+        better = lower_end(state.policy, "improvement", bounds.log_inv_delta(delta), interval) - 1.0
         better *= unit
     relative = None
     if value is not None:

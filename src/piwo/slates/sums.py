@@ -241,7 +241,8 @@ class SlateSums(Task[SlateState]):
         batch = Batch(int(rows.rows[0]), np.empty(0, np.int32), ones, ones, rows=rows.rows)
 
         def sums(y: Floats, factor: Floats, rest: Floats) -> BetSums:
-            # Y + B >= 0, which rounding may take below 0
+            # Y + B >= 0, which rounding may take below 0; with weights beyond float64 it is inf
+            assert (y + self.shift >= -1e-9 * (1.0 + self.shift)).all()
             shifted = np.maximum(y + self.shift, 0.0)
             return bet_sums_of(batch, shifted, found.log_sum(factor, rest), self.partition)
 
