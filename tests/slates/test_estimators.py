@@ -414,3 +414,32 @@ def test_one_slate_may_be_fixed_or_a_column() -> None:
     fixed = slates.evaluate(log, slates.Deterministic(["a", "b"]))
     column = slates.evaluate(log, slates.Deterministic("best"))
     assert fixed.value == column.value == pytest.approx(2.0)
+
+
+def test_slates_of_different_lengths_are_noted() -> None:
+    for estimator in NAMES:
+        found = slates.evaluate(by_hand(), HAND_TARGET, estimator=estimator)
+        assert [note.kind for note in found.notes][:2] == ["assumptions", "lengths"]
+    table = {"s": [["a"], ["b", "a"]], "r": [1.0, 0.0]}
+    log = slates.read(table, slate="s", reward="r", behavior=slates.Uniform(["a", "b", "c"]))
+    for estimator in ("standard", "pseudo-inverse"):
+        found = slates.evaluate(log, slates.Deterministic(["a", "b"]), estimator=estimator)
+        assert "lengths" in [note.kind for note in found.notes]
+    log = SlateBandit("cascade").log(50, seed=1)
+    found = slates.evaluate(log, TARGET_COLUMNS)
+    assert "lengths" not in [note.kind for note in found.notes]
+
+
+def test_the_self_normalized_standard_error_counts_the_random_lengths() -> None:
+    rng = np.random.default_rng(4)
+    longer = rng.random(60) < 0.5
+    shown = [["a", "ab"[rng.integers(2)]] if both else ["a"] for both in longer]
+    table = {"s": shown, "rs": [[1.0] * len(one) for one in shown]}
+    logger = slates.Factored([{"a": 1.0}, {"a": 0.5, "b": 0.5}])
+    log = slates.read(table, slate="s", rewards="rs", behavior=logger)
+    target = slates.Factored([{"a": 1.0}, {"a": 0.9, "b": 0.1}])
+    found = slates.evaluate(log, target, estimator="independent", self_normalized=True)
+    # V_l = 1 in each slot: the share of the rows with the second slot varies alone
+    share = longer.mean()
+    assert found.value == pytest.approx(1.0 + share)
+    assert found.standard_error == pytest.approx(np.sqrt(share * (1.0 - share) / 60))

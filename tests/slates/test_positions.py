@@ -162,3 +162,43 @@ def test_the_last_rows_are_held_out_if_the_logger_learned() -> None:
     assert learned.evaluation.lower is not None
     again = slates.evaluate(parts.train, learned.policy, estimator="independent")
     assert again.lower is None
+
+
+def test_positions_have_no_interval_if_one_contradicts_its_propensities() -> None:
+    table = clicks(400, 6)
+    # the second position's are ten times too small
+    table["mu"] = [[first, second / 10] for first, second in table["mu"]]
+    found = slates.by_position(log_of(table))
+    assert found.propensity_p < 1e-3
+    assert found.guarantee == "none"
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "contradicted"
+    for one in found.positions:
+        assert one.lower is one.upper is one.improvement_lower is None
+    assert "no interval" in str(found)
+    assert "no lower end" not in str(found)
+
+
+def test_positions_of_a_policy_learned_from_these_rows_have_no_interval() -> None:
+    log = log_of(clicks(2000, 3, context=True), context="young")
+    learned = slates.learn(log)
+    found = slates.by_position(log, learned.policy)
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "in-sample"
+    assert found.positions[0].lower is None
+    assert slates.by_position(log.split(0.5).test, learned.policy).positions[0].lower is not None
+
+
+def test_positions_carry_the_notes_of_an_evaluation() -> None:
+    log = log_of(clicks(100, 7), slots=3)
+
+    def kinds(**options: Any) -> list[str]:
+        return [note.kind for note in slates.by_position(log, **options).notes]
+
+    assert kinds() == ["assumptions", "independent-rows"]
+    assert kinds(interval="normal") == ["assumptions", "asymptotic"]
+    target = slates.Factored([{"a": 0.5, "z": 0.5}] * 2)
+    assert kinds(policy=target, interval="mixture") == ["assumptions", "unsupported"]
+    shorter = clicks(100, 7)
+    shorter["s"][0], shorter["rs"][0], shorter["mu"][0] = ["a"], [1.0], [0.2]
+    assert "lengths" in [note.kind for note in slates.by_position(log_of(shorter)).notes]

@@ -82,8 +82,8 @@ class SlateEstimator:
             )
         if self.negative and not log.bounded:
             raise UsageError(
-                f"{asked} has weights that may be negative, with which rewards without an upper end "
-                f"have no bound; declare {argument('reward_range', '(0, hi)')}, or use another "
+                f"{asked} has weights that may be negative, with which rewards without an upper "
+                f"end have no bound; declare {argument('reward_range', '(0, hi)')}, or use another "
                 "estimator"
             )
         if self.negative and not (log.logger.independent or log.logger.ranks):

@@ -33,13 +33,15 @@ from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.sources.clusters import Cluster
 
 __all__ = [
+    "bounds_of",
     "check_target",
     "evaluate",
-    "interval_of",
-    "lower_end",
     "mean_credit",
+    "notes_on",
+    "reason_against",
     "settled_interval",
     "shares_rows",
+    "weight_p",
 ]
 
 INTERVALS = ("auto", "deadline", "mixture", "normal")
@@ -143,25 +145,16 @@ def evaluate(
         shares = np.ones(1) if chosen.negative else alpha / alpha.sum()
         value, error = _self_normalized(state, shares)
     sums = state.policy.moments
-    test = bounds.log_e_value(state.policy.bets.weight, sums.rows, 1.0 + shift)
-    p_value = math.exp(min(0.0, -test))
-    why_not = _why_not(log, policy, p_value)
-    lost = chosen.negative and never_shown(log, policy)
-    if lost:
-        # the weights are not those of the target: neither estimate nor interval is valid
-        value = error = None
-        why_not = Note(
-            f"the target shows actions that the logger does not ({_listed(lost)}), and with weights "
-            "that may be negative no estimate is valid then; use another estimator",
-            kind="unsupported",
-        )
+    p_value = weight_p(state, shift)
+    why_not = reason_against(log, policy, chosen, p_value)
     low = high = better = None
     if why_not is None:
-        low, high = interval_of(state.policy, settled, delta, shift, log.bounded, value, error)
-        if log.bounded and settled != "normal":
-            penalty = bounds.log_inv_delta(delta)
-            # the bound on E[Y + 1 - R + B], less 1 + B
-            better = lower_end(state.policy, "improvement", penalty, settled) - 1.0 - shift
+        made = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
+        low, high, better = made
+    by_slot = _slots(log, state, self_normalized)
+    if why_not is not None and why_not.kind == "unsupported":
+        # the weights are not those of the target
+        value, error, by_slot = None, None, ()
     reported = bounds.Interval(low, high).reported(0.0, 1.0 if log.bounded else math.inf)
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
     return SlateEvaluation(
@@ -188,10 +181,10 @@ def evaluate(
         logging_value=sums.reward / sums.rows * log.scale,
         improvement_lower=_in_units(better, log),
         propensity_p=p_value,
-        by_slot=_slots(log, state, self_normalized),
+        by_slot=by_slot,
         no_interval=why_not,
         notes=(
-            *_notes(log, policy, chosen, settled, why_not, shift),
+            *notes_on(log, policy, chosen, settled, why_not, state.lengths_differ, shift),
             *_outside(value, low, high, sums.w / sums.rows),
         ),
     )
@@ -241,7 +234,7 @@ def _shift_of(log: SlateLog, estimator: SlateEstimator) -> float:
     return least_of_product(log.slots)
 
 
-def lower_end(
+def _lower_end(
     state: PolicyState,
     what: Literal["value", "loss", "improvement"],
     log_inv_delta: float,
@@ -260,7 +253,13 @@ def lower_end(
     return bounds.lower(getattr(state.bets, what), state.moments.rows, log_inv_delta)
 
 
-def interval_of(
+def weight_p(state: SlateState, shift: float = 0.0) -> float:
+    """Return the p-value of "propensities are not too small", by bets on w + B; 1 without rows."""
+    test = bounds.log_e_value(state.policy.bets.weight, state.policy.moments.rows, 1.0 + shift)
+    return math.exp(min(0.0, -test))
+
+
+def bounds_of(
     state: PolicyState,
     interval: str,
     delta: float,
@@ -268,13 +267,13 @@ def interval_of(
     bounded: bool,
     value: float | None,
     error: float | None,
-) -> tuple[float | None, float | None]:
-    """Return the raw ends on the unit scale.
+) -> tuple[float | None, float | None, float | None]:
+    """Return the raw ends on the unit scale, and the lower bound on the improvement.
 
     Args:
         state: bet sums of credits to which `shift` was added.
         interval: the method.
-        delta: of both sides together.
+        delta: of both ends together, and of the improvement.
         shift: B.
         bounded: whether rewards have an upper end.
         value: the estimate, for "normal".
@@ -282,16 +281,20 @@ def interval_of(
     """
     if interval == "normal":
         if value is None:
-            return None, None
+            return None, None, None
         found = bounds.normal_interval(value, error, delta)
-        return found.lower, found.upper
+        return found.lower, found.upper, None
+    whole = bounds.log_inv_delta(delta)
     if not bounded:
-        return lower_end(state, "value", bounds.log_inv_delta(delta), interval) - shift, None
+        return _lower_end(state, "value", whole, interval) - shift, None, None
     # delta / 2 for each side
     half = bounds.log_inv_delta(delta, statements=2)
-    low = lower_end(state, "value", half, interval) - shift
+    low = _lower_end(state, "value", half, interval) - shift
     # V = 1 - E Z, so V <= 1 - (LB(E[Z + B]) - B)
-    return low, 1.0 + shift - lower_end(state, "loss", half, interval)
+    high = 1.0 + shift - _lower_end(state, "loss", half, interval)
+    # the bound on E[Y + 1 - R + B], less 1 + B
+    better = _lower_end(state, "improvement", whole, interval) - 1.0 - shift
+    return low, high, better
 
 
 def mean_credit(state: SlateState) -> tuple[float | None, float | None]:
@@ -310,11 +313,15 @@ def _self_normalized(state: SlateState, shares: Floats) -> tuple[float | None, f
     each = np.divide(state.wr, state.w, out=np.zeros(len(shares)), where=there)
     weight = shares * state.slots / n
     value = _finite(float(weight @ each))
-    # the delta method: a row's part is sum_l c_l (w_l r_l - V_l w_l), c_l = weight_l / sum w_l
+    # the delta method: a row's part is sum_l c_l (w_l r_l - V_l w_l), c_l = weight_l / sum w_l, and
+    # sum_l alpha_l V_l (1{row has l} - N_l/n) / n
     slope = np.divide(weight, state.w, out=np.zeros(len(shares)), where=there)
-    both = np.concatenate([-slope * each, slope])
+    share = shares * each / n
+    factors = np.concatenate([-slope * each, slope, -share])
     with np.errstate(over="ignore", invalid="ignore"):
-        spread = float(both @ state.products @ both)
+        # 1{row has l} is 1 less 1{row lacks l}, whose mean comes off
+        mean = float(share @ (n - state.slots)) / n
+        spread = float(factors @ state.products @ factors) - n * mean * mean
     if n < 2 or not math.isfinite(spread):
         return value, None
     return value, math.sqrt(max(0.0, spread))
@@ -357,8 +364,25 @@ def _slots(log: SlateLog, state: SlateState, normalized: bool) -> tuple[SlotValu
     return tuple(found)
 
 
-def _why_not(log: SlateLog, policy: SlatePolicy, p_value: float) -> Note | None:
-    """Return why there is no interval; None if there is one."""
+def reason_against(
+    log: SlateLog, policy: SlatePolicy, estimator: SlateEstimator, p_value: float
+) -> Note | None:
+    """Return why there is no interval; None if there is one.
+
+    Args:
+        log: the rows.
+        policy: the target.
+        estimator: which makes the weights.
+        p_value: of "propensities are not too small", by the mean weight.
+    """
+    possible = log.logger.unknown(log.actions)
+    lost = [x for x in policy.unknown(log.actions) if x not in possible]
+    if lost and estimator.negative:
+        return Note(
+            f"the target shows actions that the logger does not ({_listed(lost)}), and no estimate "
+            "with weights that may be negative is valid then; use another estimator",
+            kind="unsupported",
+        )
     if isinstance(policy, GreedySlate) and shares_rows(log, policy.learned_from):
         return Note(
             "the policy was learned from these rows; evaluate it on held-out rows (SlateLog.split)",
@@ -383,19 +407,28 @@ def shares_rows(log: SlateLog, other: Any) -> bool:
     return True
 
 
-def _notes(
+def notes_on(
     log: SlateLog,
     policy: SlatePolicy,
     estimator: SlateEstimator,
     interval: str,
     why_not: Note | None,
-    shift: float,
+    lengths_differ: bool,
+    shift: float = 0.0,
 ) -> tuple[Note, ...]:
     """Return what a reader must know, the most important first."""
     notes = []
     if why_not is not None:
         notes.append(why_not)
     notes.append(Note(f"assumes: {estimator.assumption}", kind="assumptions"))
+    if lengths_differ:
+        notes.append(
+            Note(
+                "assumes that the number of slots, which differs between rows, does not depend on "
+                "the actions that are shown, and that the target fills as many",
+                kind="lengths",
+            )
+        )
     unknown = policy.unknown(log.actions)
     if unknown and not estimator.negative:
         notes.append(
@@ -418,12 +451,6 @@ def _notes(
             )
         )
     return tuple(notes)
-
-
-def never_shown(log: SlateLog, policy: SlatePolicy) -> tuple[Label, ...]:
-    """Return the actions of a policy that are not logged, and not known to be the logger's."""
-    possible = log.logger.unknown(log.actions)
-    return tuple(x for x in policy.unknown(log.actions) if x not in possible)
 
 
 def _listed(labels: Sequence[Label]) -> str:

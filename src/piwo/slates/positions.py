@@ -8,16 +8,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from piwo import bounds
 from piwo.checks import check_count, check_delta, check_kind
 from piwo.errors import UsageError
+from piwo.evaluation.record import ends_text
 from piwo.logs.columns import Columns
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.records import Record
 from piwo.reductions.blocks import Partition
 from piwo.slates.estimators import ESTIMATORS
-from piwo.slates.evaluate import check_target, interval_of, lower_end, mean_credit, settled_interval
+from piwo.slates.evaluate import (
+    bounds_of,
+    check_target,
+    mean_credit,
+    notes_on,
+    reason_against,
+    settled_interval,
+    weight_p,
+)
 from piwo.slates.log import SlateLog
 from piwo.slates.policies import Factored, SlatePolicy
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
@@ -181,18 +189,23 @@ class Positions(Record):
     delta: float
     interval: str
     guarantee: str
+    """finite-sample, given the assumption; asymptotic; or none."""
+    propensity_p: float = 1.0
+    """p-value of "propensities are not too small" by the weights of all positions."""
+    no_interval: Note | None = None
+    """Why no position has an interval; None if they have one."""
     notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
         lines = [f"{self.name} by position ({self.interval}, {100 * (1 - self.delta):.6g}%)"]
         for one in self.positions:
             value = "not defined" if one.value is None else f"{one.value:.4g}"
-            ends = bounds.Interval(one.lower, one.upper)
-            upper = "no upper end" if ends.upper is None else f"{ends.upper:.4g}"
-            lower = "no lower end" if ends.lower is None else f"{ends.lower:.4g}"
+            ends = "no interval"
+            if self.no_interval is None:
+                ends = ends_text(one.lower, one.upper)
             share = "" if one.relative is None else f", {one.relative:.3g} of the first"
             lines.append(
-                f"  {one.position}: {value} [{lower}, {upper}]{share}; "
+                f"  {one.position}: {value} {ends}{share}; "
                 f"logged {one.logging_value:.4g} ({one.rows} rows)"
             )
         lines += [f"  note: {note}" for note in self.notes]
@@ -221,11 +234,14 @@ def by_position(
         log: of `slates.read`, with rewards of slots and marginal propensities.
         policy: the target; None: every action of the log with the same probability, everywhere.
         interval: see `piwo.slates.evaluate`.
-        delta: error probability of all intervals together; of L positions each has delta / L.
+        delta: error probability of all intervals together; of L positions each has delta / L. The
+            weights of each are tested at 1/L of the level, too: if they contradict the
+            propensities, no position has an interval.
         name: what to call the policy in the result.
 
     Returns:
-        A `Positions`. Nothing is weighted with `position_weights`.
+        A `Positions`. Nothing is weighted with `position_weights`. A policy that was learned from
+        these rows gets no intervals.
 
     Raises:
         UsageError: if the log lacks rewards of slots or marginal propensities.
@@ -261,45 +277,66 @@ def by_position(
         position=0,
     )
     tasks = [replace(first, position=place) for place in range(log.slots)]
+    states = reduce_slates(log, tasks)
+    # of L tests of weights, as of L intervals, each has its share of the error probability
+    p_value = min(1.0, log.slots * min(map(weight_p, states)))
+    why_not = reason_against(log, policy, estimator, p_value)
     found: list[PositionValue] = []
-    for place, state in enumerate(reduce_slates(log, tasks)):
+    for place, state in enumerate(states):
         # declared slots that no slate of this log has
         if state.policy.moments.rows:
-            found.append(_position(log, place, state, settled, delta / log.slots, found))
-    notes = (Note(f"assumes: {estimator.assumption}", kind="assumptions"),)
+            one = _position(log, place, state, found)
+            if why_not is None:
+                one = _with_bounds(one, log, state, settled, delta / log.slots)
+            found.append(one)
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
-    return Positions(shown_as, tuple(found), delta, settled, guarantee, notes)
+    return Positions(
+        name=shown_as,
+        positions=tuple(found),
+        delta=delta,
+        interval=settled,
+        guarantee=guarantee if why_not is None else "none",
+        propensity_p=p_value,
+        no_interval=why_not,
+        notes=notes_on(log, policy, estimator, settled, why_not, states[0].lengths_differ),
+    )
 
 
 def _position(
-    log: SlateLog,
-    place: int,
-    state: SlateState,
-    interval: str,
-    delta: float,
-    earlier: list[PositionValue],
+    log: SlateLog, place: int, state: SlateState, earlier: list[PositionValue]
 ) -> PositionValue:
-    """Return the value of one position."""
+    """Return the value of one position, without bounds."""
     n, unit = state.policy.moments.rows, log.largest if log.bounded else 1.0
-    value, error = mean_credit(state)
-    low, high = interval_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
-    better = None
-    if log.bounded and interval != "normal":
-        better = lower_end(state.policy, "improvement", bounds.log_inv_delta(delta), interval) - 1.0
-        better *= unit
+    value, _ = mean_credit(state)
     relative = None
     if value is not None:
-        first = earlier[0].value if earlier else value * unit
+        value *= unit
+        first = earlier[0].value if earlier else value
         if first:
-            relative = value * unit / first
+            relative = value / first
     return PositionValue(
         position=place + 1,
         rows=n,
         logging_value=float(state.logged[0]) / n * unit,
-        value=None if value is None else value * unit,
-        lower=None if low is None else max(0.0, low) * unit,
-        upper=None if high is None else min(1.0, high) * unit,
-        improvement_lower=better,
+        value=value,
+        lower=None,
+        upper=None,
+        improvement_lower=None,
         mean_weight=float(state.w[0]) / n,
         relative=relative,
+    )
+
+
+def _with_bounds(
+    one: PositionValue, log: SlateLog, state: SlateState, interval: str, delta: float
+) -> PositionValue:
+    """Return the value of one position with its bounds."""
+    unit = log.largest if log.bounded else 1.0
+    value, error = mean_credit(state)
+    low, high, better = bounds_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
+    return replace(
+        one,
+        lower=None if low is None else max(0.0, low) * unit,
+        upper=None if high is None else min(1.0, high) * unit,
+        improvement_lower=None if better is None else better * unit,
     )

@@ -74,8 +74,8 @@ class SlateEvaluation(Record):
     """B: the bounds are those of credits to which this was added, because weights may be as low as
     -B; 0 for all estimators but the pseudo-inverse. In units of the largest value."""
     mean_weight: float
-    """Mean over rows of sum_l alpha_l w_l / sum_l alpha_l, where slots that a slate lacks count with
-    weight 1; 1 in expectation."""
+    """Mean over rows of sum_l alpha_l w_l / sum_l alpha_l, in which slots that a slate lacks count
+    with w_l = 1; 1 in expectation."""
     max_weight: float
     ess: float | None
     """Effective sample size of the mean weights; None if weights may be negative."""

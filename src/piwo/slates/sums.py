@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.engines.engine import fold
-from piwo.engines.state import State
+from piwo.engines.state import State, largest
 from piwo.engines.task import Task
 from piwo.errors import DataError
 from piwo.logs.batch import Batch, Floats
@@ -57,13 +57,22 @@ class SlateState(State):
     logged: Floats
     """(S,) sums of r_l."""
     products: Floats
-    """(2S, 2S) sums of products of the w_l and w_l r_l of a row."""
+    """(3S, 3S) sums of products of the w_l, the w_l r_l, and the 1{row lacks slot l} of a row."""
     y: float = 0.0
     """sum of Y."""
     y2: float = 0.0
     """sum of Y^2."""
+    shown: float = 0.0
+    """Slots of all rows together."""
+    longest: float = largest(default=0.0)
+    """Slots of the longest slate."""
     refused: tuple[Finding, ...] = field(default=(), metadata={"merge": _first_refusal})
     """Why the pass ended: rows break a rule."""
+
+    @property
+    def lengths_differ(self) -> bool:
+        """Whether some slates have fewer slots than others."""
+        return self.shown < self.longest * self.policy.moments.rows
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ class SlateSums(Task[SlateState]):
             w=zeros,
             wr=zeros,
             logged=zeros,
-            products=np.zeros((2 * self.count, 2 * self.count)),
+            products=np.zeros((3 * self.count, 3 * self.count)),
         )
 
     def of_fragment(self, fragment: Fragment) -> SlateState:
@@ -210,7 +219,7 @@ class SlateSums(Task[SlateState]):
         with np.errstate(over="ignore", invalid="ignore"):
             # Y = sum_l share_l w_l r_l, and the mean weight
             credit, weight = earned @ found.shares, w @ found.shares + found.beyond
-            both = np.concatenate([w, earned], axis=1)
+            each = np.concatenate([w, earned, 1.0 - mask], axis=1)
             moments = MomentState(
                 rows=len(rows),
                 logged=len(rows),
@@ -227,9 +236,11 @@ class SlateSums(Task[SlateState]):
                 w=w.sum(axis=0),
                 wr=earned.sum(axis=0),
                 logged=found.reward.sum(axis=0),
-                products=both.T @ both,
+                products=each.T @ each,
                 y=float(credit.sum()),
                 y2=float((credit * credit).sum()),
+                shown=float(rows.lengths.sum()),
+                longest=float(rows.lengths.max()),
             )
 
     def _bets(
