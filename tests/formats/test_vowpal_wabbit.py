@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +252,25 @@ def test_vowpal_wabbit_itself_reads_the_lines(tmp_path: Path) -> None:
     assert [x[0] for x in found] == [x[0] for x in expected]
     for one, other in zip(found, expected, strict=True):
         assert one[1:] == pytest.approx(other[1:], rel=1e-6)
+
+
+def test_booleans_decimals_and_any_name_come_back_from_dsjson(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "action": ["a", "b"],
+            "reward": [1.0, 0.0],
+            "p": [[0.5, 0.5], [0.25, 0.75]],
+            "vip": [True, False],
+            "price": pa.array([Decimal("1.50"), Decimal("2.25")], pa.decimal128(6, 2)),
+            "u/a~1b": ["x", "y"],
+            "~0": [3.0, 4.0],
+        }
+    )
+    names = ["vip", "price", "u/a~1b", "~0"]
+    log = read(table, propensities="p", context=names)
+    write_dsjson(log, tmp_path / "log.dsjson")
+    again = read_dsjson(tmp_path / "log.dsjson", context=names, actions=["a", "b"])
+    assert columns(again) == columns(log)
+    lists = table.append_column("v", pa.array([[1.0, 2.0]] * 2))
+    with pytest.raises(UsageError, match="'v' holds lists, and a field of a dsjson event"):
+        write_dsjson(read(lists, propensities="p", context=["v"]), tmp_path / "lists.dsjson")

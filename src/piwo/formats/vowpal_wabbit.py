@@ -258,6 +258,12 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
         )
     names = log.features.columns if log.features is not None else ()
     _require_paths(names)
+    for item in log.features.items if log.features is not None else ():
+        if item.kind == "vector":
+            raise UsageError(
+                f"context column {item.column!r} holds lists, and a field of a dsjson event is "
+                "read as one number or text; leave it out, or write .parquet or .jsonl"
+            )
     key = log.columns.key
     keys = []
     if key is not None:
@@ -347,6 +353,9 @@ def _contexts(log: Log, record: pa.RecordBatch) -> list[dict[str, Any]]:
         values = decoded(record[item.column])
         if item.kind in ("levels", "hashed"):
             values = texts(values)
+        elif item.kind == "number":
+            # A boolean would be read as text, and JSON has no decimals.
+            values = values.cast(pa.float64(), safe=False)
         for row, value in zip(contexts, values.to_pylist(), strict=True):
             if value is None or value != value:
                 continue

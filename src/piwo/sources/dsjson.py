@@ -166,8 +166,13 @@ def _places(context: Sequence[str]) -> dict[str, list[str]]:
             known = read.setdefault(place, [])
             if part not in known:
                 known.append(part)
-            place += "/" + part
+            place += "/" + _pointer(part)
     return read
+
+
+def _pointer(part: str) -> str:
+    """Return the name of a field as JSON pointers have it."""
+    return part.replace("~", "~0")
 
 
 def _parsed(places: Sequence[str]) -> str:
@@ -236,7 +241,7 @@ class _Events:
             rules += f" when {broken} then '{rule}'"
         extra = ""
         for i, path in enumerate(context):
-            at = quoted("/c/" + path.strip("/"), "'")
+            at = quoted("/c/" + _pointer(path.strip("/")), "'")
             extra += (
                 f", case when e is not null then json_extract_string(line, {at}) end "
                 f"as v{i}, case when e is not null then json_type(line, {at}) end as "
