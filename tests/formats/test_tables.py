@@ -1,6 +1,7 @@
 """Logs written as tables: the same rows from every format, streamed, complete or not at all."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,13 @@ def test_features_of_actions_are_reported_as_left_out(tmp_path: Path) -> None:
     items = {"action": ["a", "b", "c"], "size": [1.0, 2.0, 3.0]}
     log = changing(propensity="q", items=items)
     assert "the features of actions" in write_log(log, tmp_path / "log.jsonl").left_out
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
+def test_decimals_are_numbers_in_every_format(ending: str, tmp_path: Path) -> None:
+    prices = pa.array([Decimal("1.50"), Decimal("2.25"), Decimal(3)], pa.decimal128(6, 2))
+    given = {"action": ["a", "b", "a"], "reward": [1, 0, 1], "propensity": [0.5] * 3}
+    log = read(pa.table(given | {"price": prices}), context="price")
+    write_log(log, tmp_path / f"log.{ending}")
+    again = read(str(tmp_path / f"log.{ending}"), context="price")
+    assert columns(again) == columns(log)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from piwo.errors import DataError, UsageError
-from piwo.formats import Written, write_dsjson, write_vw
+from piwo.formats import Written, to_obp, write_dsjson, write_vw
 from piwo.logs import Log, read, read_dsjson, read_vw
 
 
@@ -274,3 +274,20 @@ def test_booleans_decimals_and_any_name_come_back_from_dsjson(tmp_path: Path) ->
     lists = table.append_column("v", pa.array([[1.0, 2.0]] * 2))
     with pytest.raises(UsageError, match="'v' holds lists, and a field of a dsjson event"):
         write_dsjson(read(lists, propensities="p", context=["v"]), tmp_path / "lists.dsjson")
+
+
+@pytest.mark.parametrize("cost", [False, True])
+def test_rewards_of_any_range_are_written_to_the_last_digit(cost: bool, tmp_path: Path) -> None:
+    numbers = [0.1234567890123456, -0.7000000000000001, 0.0]
+    role = "cost" if cost else "reward"
+    table = {"action": [1, 2, 1], role: numbers, "p": [[0.5, 0.5]] * 3}
+    log = read(table, propensities="p", reward_range=(-1, 3), **{role: role})
+    expected = [-x if cost else x for x in numbers]
+    assert to_obp(log)["reward"].tolist() == expected
+    write_vw(log, tmp_path / "log.vw")
+    costs = [line.split(":")[1] for line in (tmp_path / "log.vw").read_text().splitlines()]
+    assert [-float(x) for x in costs] == expected
+    assert costs[2] == "0"
+    write_dsjson(log, tmp_path / "log.dsjson")
+    events = [json.loads(x) for x in (tmp_path / "log.dsjson").read_text().splitlines()]
+    assert [-x["_label_cost"] for x in events] == expected

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
-from piwo.formats.rows import require_fixed_actions, require_writable, rows_of
+from piwo.formats.rows import require_fixed_actions, require_writable, rewards_of, rows_of
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.sources.source import decoded
@@ -231,7 +231,7 @@ def to_obp(log: Log) -> dict[str, Any]:
     for record, batch in rows_of(log, log.columns.context, context=True):
         found: dict[str, Any] = {
             "action": batch.action.astype(np.int64),
-            "reward": log.reward_range[0] + log.span * batch.reward,
+            "reward": rewards_of(log, record, batch),
             "pscore": batch.propensity,
             "context": np.empty((len(batch), 0)),
         }

@@ -16,8 +16,9 @@ from piwo.engines.settings import current_progress
 from piwo.errors import UsageError
 from piwo.files import writing
 from piwo.logs.batch import Batch, Floats
-from piwo.logs.findings import Finding, Refused
+from piwo.logs.findings import Finding, Findings, Refused
 from piwo.logs.log import Log
+from piwo.logs.numbers import numbers_of
 from piwo.logs.reader import warn_of
 from piwo.logs.validation import validate
 from piwo.records import Record
@@ -26,9 +27,9 @@ from piwo.visible import visible
 
 __all__ = [
     "Written",
-    "costs_of",
     "require_fixed_actions",
     "require_writable",
+    "rewards_of",
     "rows_of",
     "written_lines",
 ]
@@ -127,21 +128,34 @@ def rows_of(
     warn_of(notes)
 
 
-def costs_of(log: Log, batch: Batch) -> Floats:
-    """Return minus the rewards of a batch in the log's own unit, (n,); net of action costs.
+def rewards_of(log: Log, record: pa.RecordBatch, batch: Batch) -> Floats:
+    """Return the rewards of some rows in the log's own unit, (n,); net of action costs.
+
+    Args:
+        log: the log.
+        record: the raw rows.
+        batch: the same rows, validated.
 
     >>> log = Log.from_arrays(action=[0], reward=[0.3], propensity=[1.0], reward_range=(-1, 1))
-    >>> costs_of(log, next(log.each_batch())).tolist()
-    [-0.3]
+    >>> [rewards_of(log, record, batch).tolist() for record, batch in rows_of(log, ())]
+    [[0.3]]
     """
-    # 0 - x, as -0.0 would be written as such
-    costs: Floats = 0.0 - (log.reward_range[0] + log.span * batch.reward)
+    if log.action_costs is None:
+        # To the last digit, as logged.
+        columns = log.columns
+        logged = numbers_of(record[columns.reward], columns.reward, Findings(batch.row_numbers))
+        if logged is not None:
+            if columns.cost:
+                logged = -logged
+            # -0.0 would be written as such.
+            return logged + 0.0
+    rewards: Floats = log.reward_range[0] + log.span * batch.reward
     if log.reward_range == (0.0, 1.0):
-        return costs
-    # The way to the unit scale and back may change the last digit of 17.
-    for i, cost in enumerate(costs.tolist()):
-        costs[i] = float(f"{cost:.15g}")
-    return costs
+        return rewards
+    # The way to the unit scale and back may change the last digits.
+    for i, reward in enumerate(rewards.tolist()):
+        rewards[i] = float(f"{reward:.15g}")
+    return rewards
 
 
 @contextmanager

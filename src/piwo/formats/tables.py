@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,10 @@ def write_log(log: Log, path: str | Path) -> Written:
 
     The ending says how: .parquet, .csv, .tsv, .jsonl, .dsjson or .vw, all but Parquet also with .gz
     behind it. Rows are validated as they are written, batch by batch, and are never all in memory.
-    In tables the columns keep their names, types and values; numbers that a text file held are
-    numbers, and rewards are as logged, without action costs.
+    In tables the columns keep their names and values; numbers that a text file held are numbers,
+    and rewards are as logged, without action costs. Parquet keeps types, too. CSV has none, so that
+    a column of texts that all look like numbers, dates or true and false is read as these; in JSON
+    lines times are texts and decimals float64.
 
     Args:
         log: the log.
@@ -223,6 +226,8 @@ def _plain(value: Any) -> Any:
         return None
     if isinstance(value, date | datetime):
         return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
     if value is None or isinstance(value, str | int | float):
         return value
     return str(value)

@@ -14,10 +14,10 @@ import pyarrow as pa
 from piwo.errors import DataError, UsageError
 from piwo.formats.rows import (
     Written,
-    costs_of,
     require_fixed_actions,
     require_path,
     require_writable,
+    rewards_of,
     rows_of,
     written_lines,
 )
@@ -84,7 +84,7 @@ def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
     with written_lines(path) as out:
         for record, batch in rows_of(log, log.columns.context, context=True):
             _require_positive(batch, path)
-            labels = _labels(log, batch)
+            labels = _labels(log, record, batch)
             features = _feature_texts(log, record)
             if kind == "cb":
                 pairs = zip(batch.action.tolist(), labels, features, strict=True)
@@ -112,9 +112,11 @@ def _blocks(
     return blocks
 
 
-def _labels(log: Log, batch: Batch) -> list[str]:
+def _labels(log: Log, record: pa.RecordBatch, batch: Batch) -> list[str]:
     """Return cost and probability of each row as text."""
-    pairs = zip(costs_of(log, batch).tolist(), batch.propensity.tolist(), strict=True)
+    # 0 - x, as -0.0 would be written as such
+    costs = 0.0 - rewards_of(log, record, batch)
+    pairs = zip(costs.tolist(), batch.propensity.tolist(), strict=True)
     return [f"{_shown(cost)}:{_shown(probability)}" for cost, probability in pairs]
 
 
@@ -318,7 +320,7 @@ def _events(log: Log, record: pa.RecordBatch, batch: Batch, actions: str) -> Ite
     keys = None
     if log.columns.key is not None:
         keys = texts(record[log.columns.key]).to_pylist()
-    costs = costs_of(log, batch).tolist()
+    costs = (0.0 - rewards_of(log, record, batch)).tolist()
     everyone = range(len(log.actions))
     for i, (code, vector) in enumerate(
         zip(batch.action.tolist(), batch.propensities.tolist(), strict=True)
