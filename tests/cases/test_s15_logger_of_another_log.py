@@ -9,7 +9,7 @@ import pytest
 
 import piwo
 from piwo.estimators import doubly_robust
-from piwo.evaluation.provenance import learned_from
+from piwo.intervals.provenance import learned_from
 from piwo.policies import EpsilonGreedy, Logging, Mixture, Uniform, aligned
 
 LABELS, RATES = ["A", "B", "C"], np.array([0.1, 0.5, 0.3])

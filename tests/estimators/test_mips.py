@@ -144,3 +144,62 @@ def test_eligible_actions_that_change_are_refused() -> None:
     )
     with pytest.raises(UsageError, match=r"only some of them are eligible in a row; use piwo.eval"):
         mips(log, piwo.policies.Uniform(["a", "b", "z"]), CATEGORIES)
+
+
+def test_categories_that_are_no_categories() -> None:
+    log = by_hand(propensities=[[0.2, 0.3, 0.5]] * 4)
+    lists: dict[Any, Any] = {"a": ["low"], "b": "low", "z": "high"}
+    with pytest.raises(UsageError, match=r"gives 'a' the category .*, expected one value"):
+        mips(log, [[0.6, 0.0, 0.4]] * 4, lists)
+    twice: dict[Any, Any] = {0: "x", "0": "y", 1: "x"}
+    log = piwo.Log.from_arrays(action=[0, 1], reward=[1, 0], propensity=[0.5, 0.5])
+    with pytest.raises(UsageError, match="has two labels that read '0'"):
+        mips(log, [0.5, 0.5], twice)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_propensities_that_are_contradicted_leave_no_interval(full: bool) -> None:
+    rng = np.random.default_rng(1)
+    action = rng.integers(0, 3, 600)
+    given: dict[str, Any] = {"propensity": np.full(600, 0.05)}
+    if full:
+        given = {"propensities": np.tile([0.05, 0.15, 0.8], (600, 1))}
+    log = piwo.Log.from_arrays(action=action, reward=rng.random(600), actions=[0, 1, 2], **given)
+    found = mips(log, piwo.policies.Constant(0, log.actions), {0: "x", 1: "x", 2: "y"})
+    assert found.propensity_p < 1e-3
+    assert found.lower is found.upper is None
+    assert found.guarantee == "none"
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "contradicted"
+    assert found.notes[0] == found.no_interval
+    assert "(mips), no interval\n" in str(found)
+
+
+def test_a_policy_that_was_learned_from_these_rows_has_no_interval() -> None:
+    rng = np.random.default_rng(2)
+    action = rng.integers(0, 3, 400)
+    log = piwo.Log.from_arrays(
+        action=action,
+        reward=(rng.random(400) < 0.2 + 0.2 * action) * 1.0,
+        propensities=np.full((400, 3), 1 / 3),
+        context=rng.random((400, 1)),
+        actions=[0, 1, 2],
+    )
+    parts = log.split(0.5)
+    learned = piwo.PIWO(certificate=None).fit(parts.train).policy_
+    names = {0: "x", 1: "x", 2: "y"}
+    found = mips(parts.train, learned, names)
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "in-sample"
+    assert found.lower is None
+    assert mips(parts.test, learned, names).lower is not None
+
+
+def test_a_dropped_interval_says_why() -> None:
+    rows = {"action": ["a", "b", "z"] * 20, "reward": [1, 0, 1] * 20, "propensity": [0.5] * 60}
+    log = piwo.Log.from_arrays(**rows, unit=list(range(60)), actions=["a", "b", "z"])
+    found = mips(log, piwo.policies.Uniform(log.actions), CATEGORIES)
+    assert found.lower is None
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "no-standard-error"
+    assert "takes every category" in str(found)

@@ -17,7 +17,7 @@ import pytest
 
 import piwo
 from piwo import bounds
-from piwo.evaluation.provenance import learned_from
+from piwo.intervals.provenance import learned_from
 from piwo.reductions.bets import bet_sums
 
 ROWS, UNITS, FILES, ACTIONS, DELTA = 30_000, 3_000, 4, ["x", "y", "z"], 0.1

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 from piwo.bounds.mixture import FloatArray, log_e_value
 
-__all__ = ["PropensityTest", "propensity_e_test"]
+__all__ = ["SUSPICIOUS", "PropensityTest", "propensity_e_test"]
+
+SUSPICIOUS = 1e-3
+"""Propensities whose p-value is below this are not believed: too small ones make every bound too
+high."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from piwo._version import __version__
+from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.evaluation.guardrails import GuardrailResult
-from piwo.evaluation.record import SUSPICIOUS, compared_with, rows_text
+from piwo.evaluation.record import compared_with, rows_text
 from piwo.evaluation.segment import Segment
 from piwo.messages import argument, rendered
 from piwo.records import Rule, SavedRecord, is_time, maybe, number, one_of, text, whole

@@ -23,10 +23,10 @@ from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction
 from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_on_rows, refusal
-from piwo.evaluation.provenance import overlaps
 from piwo.evaluation.record import rows_text
 from piwo.evaluation.result import PolicyResult
 from piwo.intervals.matching import check_actions_known, matched
+from piwo.intervals.provenance import overlaps
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.oracles import Oracle

@@ -21,13 +21,13 @@ from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
 from piwo.evaluation.notes import notes_on_rows
-from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.request import ErrorBudget, Request, policy_words
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.evaluation.unsupported import with_masses
 from piwo.intervals import INTERVALS, IntervalMethod, interval_named
 from piwo.intervals.matching import check_actions_known, check_named
 from piwo.intervals.point import importance_weighted
+from piwo.intervals.provenance import Overlap, overlaps
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.log import Log
 from piwo.logs.split import at_random

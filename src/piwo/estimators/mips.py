@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo import bounds
-from piwo.checks import check_kind
+from piwo.bounds.propensity_test import SUSPICIOUS
+from piwo.checks import check_kind, shown
 from piwo.engines.state import State, largest
 from piwo.errors import DataError, UsageError
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.point import Estimate, mean_of_credits
+from piwo.intervals.provenance import Overlap, overlaps
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
@@ -23,8 +25,9 @@ from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.records import Record
-from piwo.reductions import MomentState, PolicyReduction, VectorSums
+from piwo.reductions import Joint, MomentState, PolicyReduction, PolicySums, VectorSums
 from piwo.reductions.reduce import reduce
+from piwo.scores import IW
 from piwo.scores.ratio import over
 from piwo.visible import visible_lines
 
@@ -32,6 +35,7 @@ __all__ = ["MarginalEstimate", "mips"]
 
 Codes = npt.NDArray[np.intp]
 
+SUPPORT = "in every context the logger takes every category of actions that the policy takes"
 ASSUMPTION = (
     "an action acts on the reward through its category alone: given context and category, the "
     "reward does not depend on the action"
@@ -54,7 +58,7 @@ class MarginalEstimate(Record):
     value: float
     standard_error: float | None
     lower: float | None
-    """Normal interval at delta, not clipped."""
+    """Normal interval at delta, not clipped; None if there is none, see `no_interval`."""
     upper: float | None
     delta: float
     rows: int
@@ -74,14 +78,18 @@ class MarginalEstimate(Record):
     interval: str = "normal"
     guarantee: str = "asymptotic"
     """"none" if there is no interval."""
+    propensity_p: float = 1.0
+    """p-value of "propensities are not too small", valid at any n."""
+    no_interval: Note | None = None
+    """Why there is no interval; None if there is one."""
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         ends = "no interval"
         if self.lower is not None:
-            ends = f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
-        level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
-        lines = [f"{self.name}: {self.value:.4g} (mips), {level} {ends}"]
+            level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
+            ends = f"{level} [{self.lower:.4g}, {self.upper:.4g}], asymptotic"
+        lines = [f"{self.name}: {self.value:.4g} (mips), {ends}"]
         lines += [f"  note: {note}" for note in self.notes]
         return visible_lines(lines)
 
@@ -198,7 +206,8 @@ def mips(
     category, so that it varies far less than that of an action. Assumes that an action acts on the
     reward through its category alone: given context and category, the reward does not depend on the
     action. Where it does, the estimate is biased, by more the more the two policies differ inside
-    categories; `piwo.evaluate`, which assumes nothing of the kind, shows by how much at least.
+    categories. Assumes also that the logger takes every category that the policy takes; what the
+    policy earns by others is not counted.
 
     Formula: V = (1/n) sum_t w(X_t, c_t) R_t, c_t the category of A_t and
 
@@ -216,7 +225,9 @@ def mips(
         name: the name of the policy in the result.
 
     Returns:
-        A `MarginalEstimate`, whose interval is asymptotic and rests on the assumption.
+        A `MarginalEstimate`, whose interval is asymptotic and rests on the assumption. There is
+        none for a policy that was learned from these rows, and if the weights of its actions
+        contradict the propensities, as `piwo.evaluate` tests them.
 
     Raises:
         UsageError: for actions without a category, a policy without full vectors, and a log with
@@ -248,17 +259,20 @@ def mips(
     log, ready = matched(log, {name: policy})
     places, count = _places(log.actions, categories)
     target = ready[name]
-    notes: list[str] = [Note(f"assumes: {ASSUMPTION}", kind="assumptions")]
+    notes: list[str] = [Note(f"assumes: {x}", kind="assumptions") for x in (ASSUMPTION, SUPPORT)]
+    overlap = overlaps(log, {name: policy})[name]
+    tested = PolicySums(target, IW(), bounded=math.isfinite(log.span))
     exact = log.gives_full_distribution and log.propensity_error is None
     if exact:
         _require_full(target)
-        sums = reduce(log, MarginalSums(target, places, log.origin))
+        sums, state = reduce(log, Joint((MarginalSums(target, places, log.origin), tested)))
         found = _exact(sums)
         weight, ess = sums.w / sums.total, effective_size(sums.w, sums.w2)
         rows, most = sums.rows, sums.max_weight
     else:
         notes.append(Note(f"weights are estimated: {_CONTEXT_FREE}", kind="estimated-weights"))
-        by_category = reduce(log, CategorySums(target, places, count, log.origin))
+        sums_by = CategorySums(target, places, count, log.origin)
+        by_category, state = reduce(log, Joint((sums_by, tested)))
         found, weight, ess, most = _estimated(by_category.sums, by_category.rows)
         rows = by_category.rows
         if log.columns.unit is not None or log.columns.weight is not None:
@@ -269,9 +283,12 @@ def mips(
             "a weight pi/mu is beyond float64, or no row has a positive sampling weight; correct "
             "the propensities"
         )
-    ends = bounds.normal_interval(found.value, found.standard_error, delta)
-    if log.chosen_by:
-        ends = bounds.Interval(None, None, "asymptotic")
+    p_value = bounds.propensity_e_test(state.bets.weight, state.moments.rows).p_value
+    why_not = _why_not(log, overlap, p_value, found.standard_error)
+    ends = bounds.Interval(None, None, "asymptotic")
+    if why_not is None:
+        ends = bounds.normal_interval(found.value, found.standard_error, delta)
+    notes = [x for x in (why_not, overlap.note) if x is not None] + notes
     notes += [*log.propensity_caveats, *log.approximate_caveats]
     span = log.span
     return MarginalEstimate(
@@ -287,24 +304,70 @@ def mips(
         mean_weight=weight,
         ess=ess,
         max_weight=most,
-        guarantee="none" if ends.lower is None else "asymptotic",
+        guarantee="asymptotic" if why_not is None else "none",
+        propensity_p=p_value,
+        no_interval=why_not,
         notes=tuple(notes),
     )
 
 
 def _places(actions: Actions, categories: Mapping[Any, Any]) -> tuple[Codes, int]:
     """Return the category of each action as a number, and how many there are."""
-    given = {str(label): category for label, category in categories.items()}
+    given: dict[str, Any] = {}
+    for label, category in categories.items():
+        if str(label) in given:
+            raise UsageError(
+                f"{argument('categories')} has two labels that read {str(label)!r}, such as the "
+                "number and its text; keep one of them"
+            )
+        if not isinstance(category, Hashable):
+            raise UsageError(
+                f"{argument('categories')} gives {label!r} the category {shown(category)}, "
+                "expected one value, such as text or a number"
+            )
+        given[str(label)] = category
     lacking: list[Label] = [x for x in actions if str(x) not in given]
     if lacking:
-        shown = ", ".join(map(repr, lacking[:5]))
+        named = ", ".join(map(repr, lacking[:5]))
         raise UsageError(
             f"{argument('categories')} has no category for {len(lacking)} of the "
-            f"{len(actions)} actions ({shown}); give every action one"
+            f"{len(actions)} actions ({named}); give every action one"
         )
     numbers: dict[Any, int] = {}
     places = [numbers.setdefault(given[str(x)], len(numbers)) for x in actions]
     return np.array(places, np.intp), len(numbers)
+
+
+def _why_not(
+    log: Log, overlap: Overlap, p_value: float, standard_error: float | None
+) -> Note | None:
+    """Return why there is no interval; None if there is one."""
+    if overlap.certain:
+        return Note(
+            f"in-sample: the policy was learned from part of this log ({overlap.how}), so that "
+            "this value may be too high; evaluate it on other rows",
+            kind="in-sample",
+        )
+    if p_value < SUSPICIOUS:
+        return Note(
+            "the logged propensities are too small for how often actions were taken "
+            f"(p = {p_value:.2g}), or the policy was learned from these very rows",
+            kind="contradicted",
+        )
+    if log.chosen_by:
+        named = ", ".join(map(repr, log.chosen_by))
+        return Note(
+            f"the rows were chosen by {named}, which depends on what was decided: no interval "
+            "holds for them",
+            kind="chosen-rows",
+        )
+    if standard_error is None:
+        return Note(
+            "there is no standard error: it needs two rows, and with estimated weights of "
+            "categories rows that are independent and count once",
+            kind="no-standard-error",
+        )
+    return None
 
 
 def _require_full(target: Policy) -> None:

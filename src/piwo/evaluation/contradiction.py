@@ -16,7 +16,8 @@ import numpy as np
 
 from piwo import bounds
 from piwo.bounds import deadline
-from piwo.evaluation.record import SUSPICIOUS, ends_text
+from piwo.bounds.propensity_test import SUSPICIOUS
+from piwo.evaluation.record import ends_text
 from piwo.intervals.deadline import plain_bets
 from piwo.messages import Note
 from piwo.reductions import PolicyState

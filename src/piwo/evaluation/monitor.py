@@ -18,12 +18,12 @@ from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
 from piwo.evaluation.notes import as_notes, learning_note, refusal
-from piwo.evaluation.provenance import overlaps
 from piwo.evaluation.record import ends_text
 from piwo.intervals.deadline import IN_TIME, beyond_horizon, plain_bets, planned_rows
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.partition import first_number, planned_blocks, planned_counts
 from piwo.intervals.point import importance_weighted
+from piwo.intervals.provenance import overlaps
 from piwo.logs.log import Log
 from piwo.logs.propensity_error import ErrorBoundRows
 from piwo.logs.provable import assumed_of_logger

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from piwo.evaluation.record import SUSPICIOUS, Evaluation
+from piwo.bounds.propensity_test import SUSPICIOUS
+from piwo.evaluation.record import Evaluation
 from piwo.evaluation.result import PolicyResult
 from piwo.intervals.deadline import beyond_horizon
 from piwo.logs.log import Log

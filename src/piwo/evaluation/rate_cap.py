@@ -10,10 +10,10 @@ from typing import Self
 import numpy as np
 
 from piwo import bounds
+from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.bounds.rate_cap import TESTED, rows_by_weight
 from piwo.checks import is_number
 from piwo.errors import DataError, UsageError
-from piwo.evaluation.record import SUSPICIOUS
 from piwo.intervals import Evidence, IntervalMethod
 from piwo.logs.log import Log
 from piwo.messages import argument

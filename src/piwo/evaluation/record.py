@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.segment import Segment
 from piwo.messages import Note
@@ -12,7 +13,6 @@ from piwo.records import Record
 from piwo.visible import visible, visible_lines
 
 __all__ = [
-    "SUSPICIOUS",
     "Evaluation",
     "cap_text",
     "compared_with",
@@ -23,9 +23,6 @@ __all__ = [
 
 _NAMED = 5
 """Most policies that one note names."""
-SUSPICIOUS = 1e-3
-"""Propensities whose p-value is below this are not believed: too small ones make every bound too
-high."""
 
 
 @dataclass(frozen=True)

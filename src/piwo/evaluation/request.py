@@ -20,7 +20,6 @@ from piwo.evaluation.baseline import Baseline, BaselineResult, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction, union_penalty, weight_p
 from piwo.evaluation.learning_logger import LearningSeenError
 from piwo.evaluation.methods import check_anytime, with_model
-from piwo.evaluation.provenance import Overlap, overlaps
 from piwo.evaluation.rate_cap import RateCap
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.evaluation.unsupported import unsupported_sums
@@ -33,6 +32,7 @@ from piwo.intervals.matching import (
     unknown_actions,
 )
 from piwo.intervals.point import Estimator, estimator_named
+from piwo.intervals.provenance import Overlap, overlaps
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy

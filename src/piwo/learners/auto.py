@@ -23,9 +23,9 @@ from piwo.evaluation.guardrails import (
     share_of_delta,
     shared_note,
 )
-from piwo.evaluation.provenance import learned_from, overlaps
 from piwo.intervals.loggers import check_loggers
 from piwo.intervals.point import self_normalized
+from piwo.intervals.provenance import learned_from, overlaps
 from piwo.learners.guarded_vote import GuardedVote
 from piwo.learners.halving import HUGE, better_half
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log

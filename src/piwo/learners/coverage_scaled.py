@@ -13,7 +13,7 @@ from piwo import bounds
 from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
-from piwo.evaluation.provenance import learned_from
+from piwo.intervals.provenance import learned_from
 from piwo.learners.learner import Learner, check_certifiable, check_log
 from piwo.learners.report import LearningReport, report_of
 from piwo.logs.batch import Floats

@@ -9,7 +9,7 @@ import numpy as np
 
 from piwo.certificates.certify import certify
 from piwo.errors import UsageError, warn
-from piwo.evaluation.provenance import learned_from
+from piwo.intervals.provenance import learned_from
 from piwo.learners.hyper_parameters import bet_of, posterior_rule, posterior_score
 from piwo.learners.learner import SplitLearner, check_log
 from piwo.learners.normal_posterior import NormalPosterior, check_prior_scale

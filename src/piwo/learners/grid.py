@@ -12,7 +12,7 @@ from piwo.certificates.certificate import Certificate, Kind
 from piwo.certificates.request import CertificateRequest
 from piwo.checks import check_kind
 from piwo.errors import UsageError
-from piwo.evaluation.provenance import learned_from
+from piwo.intervals.provenance import learned_from
 from piwo.learners.hyper_parameters import gamma_grid, with_fitted_model
 from piwo.learners.learner import (
     CONTRADICTED,

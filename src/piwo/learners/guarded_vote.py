@@ -13,8 +13,8 @@ from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.request import CertificateRequest, declared_logger
 from piwo.checks import check_seed
 from piwo.errors import NothingToLearnError
-from piwo.evaluation.provenance import learned_from
 from piwo.intervals.point import importance_weighted
+from piwo.intervals.provenance import learned_from
 from piwo.intervals.weight_sums import effective_size
 from piwo.learners.folds import folds_of, sample_of
 from piwo.learners.learner import Learner, check_log

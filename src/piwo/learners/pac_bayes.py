@@ -11,8 +11,8 @@ import numpy as np
 from piwo import bounds
 from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
-from piwo.evaluation.provenance import learned_from
 from piwo.intervals.matching import matched
+from piwo.intervals.provenance import learned_from
 from piwo.learners.hyper_parameters import bet_of, posterior_grid
 from piwo.learners.learner import HALF_OF_DELTA, Learner, check_log, check_regret_known
 from piwo.learners.posterior import (

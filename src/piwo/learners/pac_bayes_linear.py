@@ -10,8 +10,8 @@ import numpy as np
 
 from piwo import bounds
 from piwo.errors import UsageError
-from piwo.evaluation.provenance import learned_from
 from piwo.intervals.matching import actions_logged_once, matched, unknown_actions
+from piwo.intervals.provenance import learned_from
 from piwo.learners.hyper_parameters import (
     bet_of,
     posterior_grid,

@@ -11,9 +11,9 @@ import numpy as np
 
 from piwo import bounds
 from piwo.bounds.deadline import deadline_lower
+from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.checks import check_delta, check_flag, check_kind, shown
 from piwo.errors import UsageError
-from piwo.evaluation.record import SUSPICIOUS
 from piwo.intervals.deadline import plain_bets
 from piwo.intervals.point import mean_of_credits
 from piwo.intervals.weight_sums import effective_size

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from piwo.evaluation.record import SUSPICIOUS, ends_text
+from piwo.bounds.propensity_test import SUSPICIOUS
+from piwo.evaluation.record import ends_text
 from piwo.messages import Note
 from piwo.records import Record
 from piwo.visible import visible_lines

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import piwo
-from piwo.evaluation.provenance import overlaps
+from piwo.intervals.provenance import overlaps
 from piwo.policies import Constant, EpsilonGreedy, LinearGreedy, Mixture, Policy, Uniform
 from piwo.policies.files import load_with_metadata
 from piwo.policies.sameness import content_digest, same_policy
