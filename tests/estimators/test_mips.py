@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import piwo
@@ -203,3 +204,13 @@ def test_a_dropped_interval_says_why() -> None:
     assert found.no_interval is not None
     assert found.no_interval.kind == "no-standard-error"
     assert "takes every category" in str(found)
+
+
+def test_rows_that_were_chosen_by_their_rewards_have_no_interval() -> None:
+    rows = {"action": ["a", "b", "z"] * 20, "reward": [1, 0, 0.5] * 20, "propensity": [0.5] * 60}
+    log = piwo.read(pa.table(rows), where="reward > 0.2", actions=["a", "b", "z"])
+    found = mips(log, piwo.policies.Uniform(log.actions), CATEGORIES)
+    assert found.lower is None
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "condition"
+    assert [note.kind for note in found.notes].count("condition") == 1

@@ -288,8 +288,8 @@ def mips(
     ends = bounds.Interval(None, None, "asymptotic")
     if why_not is None:
         ends = bounds.normal_interval(found.value, found.standard_error, delta)
-    notes = [x for x in (why_not, overlap.note) if x is not None] + notes
-    notes += [*log.propensity_caveats, *log.approximate_caveats]
+    first = [x for x in (why_not, overlap.note) if x is not None]
+    notes = [*first, *notes, *log.propensity_caveats, *log.approximate_caveats]
     span = log.span
     return MarginalEstimate(
         name=name,
@@ -307,7 +307,7 @@ def mips(
         guarantee="asymptotic" if why_not is None else "none",
         propensity_p=p_value,
         no_interval=why_not,
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -354,13 +354,9 @@ def _why_not(
             f"(p = {p_value:.2g}), or the policy was learned from these very rows",
             kind="contradicted",
         )
-    if log.chosen_by:
-        named = ", ".join(map(repr, log.chosen_by))
-        return Note(
-            f"the rows were chosen by {named}, which depends on what was decided: no interval "
-            "holds for them",
-            kind="chosen-rows",
-        )
+    for note in log.approximate_caveats:
+        if note.kind == "condition":
+            return note
     if standard_error is None:
         return Note(
             "there is no standard error: it needs two rows, and with estimated weights of "
