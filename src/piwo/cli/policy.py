@@ -19,8 +19,10 @@ from piwo.cli.log_options import whole
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
-from piwo.logs.column_names import match_names
+from piwo.logs.actions import label_array
+from piwo.logs.column_names import match_names, require_columns
 from piwo.logs.columns import Columns
+from piwo.logs.eligible import LISTS, ragged
 from piwo.logs.features import Features
 from piwo.logs.source_of import contexts_of, source_of
 from piwo.policies import Policy, SavedPolicy
@@ -181,9 +183,12 @@ def act(
         X = table
     could = None
     if eligible is not None:
-        could = table[eligible]
+        could = table[eligible].combine_chunks()
+        # The policy does not know the name of the column, which errors need.
+        label_array(ragged(could, eligible, LISTS)[1], eligible)
     chosen = policy.act(X, seed, n=rows, eligible=could, items=items)
-    decided = {name: table[name].to_pylist() for name in keep or ()}
+    kept = match_names(keep or (), table.column_names, "columns to keep")
+    decided = {name: table[name].to_pylist() for name in kept}
     decided |= {
         "action": chosen.actions.tolist(),
         "propensity": chosen.propensities.tolist(),
@@ -261,20 +266,23 @@ def read_contexts(
         FileError: if there is no such file.
         DataError: if columns are missing (similar names are shown), or there are no rows.
     """
+    source = _source(text, features, eligible)
+    available = source.schema.names
+    kept = match_names(keep, available, "columns to keep")
     for name in ("action", "propensity"):
-        if name in keep:
+        if name in (*keep, *kept):
             raise UsageError(
                 f"--keep got {name!r}, which is the name of a column of the decisions; rename it"
             )
-    source = _source(text, features, eligible)
-    available = source.schema.names
     # Any column shows the number of rows.
     wanted = available[:1]
     if features is not None:
-        wanted = list(match_names(features.columns, available, "policy's context"))
-    wanted += match_names(keep, available, "columns to keep")
+        wanted = list(features.columns)
+        require_columns(wanted, available, "policy's context")
+    wanted += kept
     if eligible is not None:
-        wanted += match_names([eligible], available, "eligible actions")
+        require_columns([eligible], available, "eligible actions")
+        wanted.append(eligible)
     wanted = list(dict.fromkeys(wanted))
     records: list[pa.RecordBatch] = []
     for fragment in source.fragments(wanted):

@@ -15,7 +15,7 @@ from piwo.evaluation.result import PolicyResult, in_units
 from piwo.evaluation.segment import Segment
 from piwo.intervals.matching import resolve_gamma
 from piwo.intervals.weight_sums import effective_size
-from piwo.logs.column_names import match_names
+from piwo.logs.column_names import require_columns
 from piwo.logs.log import Log
 from piwo.logs.reader import MOST_COUNTED, CountSegments, Reader
 from piwo.logs.segments import Segments
@@ -64,7 +64,7 @@ class SegmentRequest:
         """
         if not isinstance(by, str):
             raise UsageError(f"{argument('by')} is {shown(by)}, expected the name of a column")
-        match_names([by], log.source.schema.names, "segments")
+        require_columns([by], log.source.schema.names, "segments")
         log.columns.check_segments([by])
         reader = Reader(log.unlabeled, log.selector)
         chosen = [by]

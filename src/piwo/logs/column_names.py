@@ -10,7 +10,7 @@ from typing import Any
 
 from piwo.errors import DataError, UsageError
 
-__all__ = ["match_names", "refuse_unknown"]
+__all__ = ["match_names", "refuse_unknown", "require_columns"]
 
 
 def refuse_unknown(
@@ -68,6 +68,30 @@ def match_names(
         found += hits
     # Several globs may match one column.
     return tuple(dict.fromkeys(found))
+
+
+def require_columns(names: Iterable[str], available: Sequence[str], role: str) -> None:
+    """Raise unless there is a column of each name; a glob is not a name.
+
+    Raises:
+        DataError: if there is no such column; near names are shown.
+
+    >>> require_columns(["h*"], ["hour"], "key")
+    Traceback (most recent call last):
+    piwo.errors.DataError: no column 'h*' for the key, which takes a name and not a glob; ...
+    """
+    for name in names:
+        if name in available:
+            continue
+        hits = [x for x in available if fnmatchcase(x, name)]
+        if not hits:
+            raise DataError(
+                f"no column {name!r} for the {role}; {_nearest(name, available, 'columns')}"
+            )
+        raise DataError(
+            f"no column {name!r} for the {role}, which takes a name and not a glob; "
+            f"did you mean {' or '.join(map(repr, hits[:3]))}?"
+        )
 
 
 def _nearest(name: str, available: Sequence[str], what: str) -> str:

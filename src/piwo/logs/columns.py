@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
 
 from piwo.errors import DataError, UsageError
-from piwo.logs.column_names import match_names
+from piwo.logs.column_names import match_names, require_columns
 from piwo.messages import argument
 
 __all__ = [
@@ -422,7 +422,7 @@ class Columns:
         if self.eligible is not None:
             roles[_label("eligible")] = self.eligible
         for role, name in roles.items():
-            match_names([name], available, role)
+            require_columns([name], available, role)
         event = "the number of an event"
         self._check_own("key", self.key, event, roles.values(), available)
         self._check_own("unit", self.unit, "the id of a user", roles.values(), available)
@@ -488,7 +488,7 @@ class Columns:
         """Raise unless a column exists and says nothing of decisions."""
         if column is None:
             return
-        match_names([column], available, role)
+        require_columns([column], available, role)
         if column in (*taken, *self.policies):
             raise UsageError(
                 f"{role} column {column!r} has another role too, expected a column that does not "
@@ -578,7 +578,8 @@ class Columns:
         if self.eligible is not None:
             names.append(self.eligible)
         # Without a propensity column, mu(A_t | X_t) is taken from the vectors.
-        vectors = propensities or self.propensity is None
+        # With eligible actions they are compared: the lists may be of other actions.
+        vectors = propensities or self.propensity is None or self.eligible is not None
         if self.propensities is not None and vectors:
             names.append(self.propensities)
         names += choosing

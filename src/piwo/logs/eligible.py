@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from piwo.errors import DataError
 from piwo.logs.actions import Actions
+from piwo.logs.features import is_number
 from piwo.logs.findings import Findings
 from piwo.messages import argument
 from piwo.visible import type_text
@@ -192,12 +193,18 @@ def propensities_of(
         findings: collects the rows that break a rule.
         tolerance: how far the sum of a row may be from 1.
     """
-    starts, entries = ragged(values, column, "lists of the probabilities of the eligible actions")
+    wanted = "lists of the probabilities of the eligible actions"
+    starts, entries = ragged(values, column, wanted)
+    if not (is_number(entries.type) or pa.types.is_null(entries.type)):
+        found = type_text(entries.type)
+        raise DataError(f"column {column!r} has lists of {found}, expected {wanted}")
+    if pa.types.is_boolean(entries.type):
+        entries = entries.cast(pa.int8())
     rule = "has not as many probabilities as there are eligible actions"
     wrong = np.diff(starts) != eligible.sizes
     if findings.note(column, rule, "give one for each of them, in their order", wrong):
         return None
-    numbers = entries.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers = entries.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     sums = np.add.reduceat(numbers, starts[:-1]) if len(eligible) else np.empty(0)
     unusable = ~np.isfinite(sums)
     negative = np.zeros(len(eligible), np.bool_)
@@ -211,5 +218,5 @@ def propensities_of(
     broken = [findings.note(column, rule, advice, bad) for rule, advice, bad in rules]
     if any(broken):
         return None
-    found: npt.NDArray[np.float64] = numbers[eligible.places(action)]
-    return found
+    propensities: npt.NDArray[np.float64] = numbers[eligible.places(action)]
+    return propensities

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from piwo.checks import real_array
 from piwo.errors import DataError, FileError, warn
-from piwo.logs.column_names import match_names
+from piwo.logs.column_names import require_columns
 from piwo.logs.hashing import check_hash_size, hashed_places, key_numbers, scramble
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice, to_table, unmasked
@@ -388,7 +388,7 @@ class Features:
         if not is_frame(context):
             return self._checked_array(context)
         table = to_table(context)
-        match_names(self.columns, table.column_names, "context")
+        require_columns(self.columns, table.column_names, "context")
         refuse_twice([x for x in table.column_names if x in self.columns])
         columns = dict(zip(table.column_names, table.columns, strict=True))
         matrix, unseen = self.encode_columns(columns, table.num_rows)

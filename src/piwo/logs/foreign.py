@@ -11,6 +11,7 @@ import numpy.typing as npt
 from piwo.checks import real_array
 from piwo.errors import DataError
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.sources.row_labels import place, places
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "checked_numbers",
     "distributions",
     "log_probabilities",
+    "pair_probabilities",
     "predictions",
     "probabilities",
 ]
@@ -116,6 +118,38 @@ def probabilities(found: Any, rows: int, giver: str) -> Floats:
     return np.minimum(column, 1.0)
 
 
+def pair_probabilities(found: Any, eligible: Eligible, giver: str) -> Floats:
+    """Return probabilities of eligible actions that a user's code gave, (m,), by row with sum 1.
+
+    Args:
+        found: what was returned.
+        eligible: the pairs of a row and an action.
+        giver: what returned it, for the error.
+
+    Raises:
+        DataError: as `distributions`.
+
+    >>> some = Eligible(np.array([0, 2]), np.array([4, 1], np.int32))
+    >>> pair_probabilities([0.5, 0.1], some, "Mine.within")
+    Traceback (most recent call last):
+    piwo.logs.foreign.RowError: row 0: Mine.within gave [0.5, 0.1], expected probabilities in ...
+    """
+    pairs = len(eligible.codes)
+    column = checked_numbers(found, (pairs,), giver, "pairs of a row and an eligible action")
+    sums = np.bincount(eligible.rows, column, minlength=len(eligible))
+    bad = ~(np.abs(sums - 1.0) <= TOLERANCE)
+    outside = ~((column >= 0.0) & (column <= 1.0 + TOLERANCE))
+    bad[eligible.rows[outside]] = True
+    if bad.any():
+        rows = np.flatnonzero(bad)
+        first = column[eligible.starts[rows[0]] : eligible.starts[rows[0] + 1]]
+        problem = f"{giver} gave {_row(first)}, expected probabilities in [0, 1] that sum to 1"
+        raise RowError(problem, rows[:_SHOWN].tolist(), len(rows))
+    if (np.abs(sums - 1.0) > _ROUNDING).any():
+        column = column / sums[eligible.rows]
+    return column
+
+
 def log_probabilities(found: Any, rows: int, giver: str) -> Floats:
     """Return logarithms of probabilities of one action a row, (rows,); -inf for 0.
 
@@ -157,14 +191,14 @@ def action_codes(found: Any, rows: int, actions: int, giver: str) -> npt.NDArray
     return column.astype(np.int32)
 
 
-def checked_numbers(found: Any, shape: tuple[int, ...], giver: str) -> Floats:
+def checked_numbers(found: Any, shape: tuple[int, ...], giver: str, what: str = "rows") -> Floats:
     """Return numbers of this shape; neither one row nor one column stands for many.
 
     >>> checked_numbers([[0.5, 0.5]], (60, 2), "behavior.probabilities")
     Traceback (most recent call last):
     piwo.errors.DataError: behavior.probabilities gave the shape (1, 2), expected ...
     """
-    wanted = _words(shape)
+    wanted = _words(shape, what)
     if found is None:
         raise DataError(f"{giver} gave None, expected {wanted}")
     try:
@@ -178,8 +212,8 @@ def checked_numbers(found: Any, shape: tuple[int, ...], giver: str) -> Floats:
     return numbers
 
 
-def _words(shape: tuple[int, ...]) -> str:
-    words = f"the shape {shape}: one number for each of {shape[0]} rows"
+def _words(shape: tuple[int, ...], what: str) -> str:
+    words = f"the shape {shape}: one number for each of {shape[0]} {what}"
     if len(shape) == 2:
         words += f" and {shape[1]} actions"
     return words

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Items, is_text, label_array
 from piwo.logs.batch import Floats
-from piwo.logs.column_names import match_names
+from piwo.logs.column_names import require_columns
 from piwo.logs.columns import Columns
 from piwo.logs.encoding import Encoding, learn_features
 from piwo.logs.features import Features, is_list, is_number, missing_rows
@@ -52,7 +52,7 @@ def items_of(
     """
     table = _table(items, label, types or {})
     refuse_twice(table.column_names)
-    (label,) = match_names([label], table.column_names, "label of items")
+    require_columns([label], table.column_names, "label of items")
     labels = label_array(table[label], label)
     _check_labels(labels, label)
     features = table.drop_columns([label])

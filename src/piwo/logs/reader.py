@@ -354,8 +354,11 @@ def learn_actions(
         named = fold(source, [vectors, *also], DistinctValues(reader, vectors))
         labels = merged_labels(labels, label_array(named, vectors).to_pylist())
     if columns.eligible is not None:
-        # Raises for a type that is not that of lists, before anything is read.
-        ragged(pa.nulls(0, source.schema.field(columns.eligible).type), columns.eligible, LISTS)
+        # Raises for a type that is not that of lists of labels, before anything is read.
+        empty = pa.nulls(0, source.schema.field(columns.eligible).type)
+        label_array(ragged(empty, columns.eligible, LISTS)[1], columns.eligible)
         named = fold(source, [columns.eligible, *also], DistinctValues(reader, columns.eligible))
-        labels = merged_labels(labels, label_array(named, columns.eligible).to_pylist())
+        # A missing entry is not a label; its row is refused when it is read.
+        known = pc.drop_null(label_array(named, columns.eligible))
+        labels = merged_labels(labels, known.to_pylist())
     return Actions(sorted(labels), seen=True)

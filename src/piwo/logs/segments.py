@@ -43,18 +43,33 @@ def segment_labels(values: pa.Array, column: str) -> pa.Array:
             pc.equal(numbers, pc.floor(numbers)), pc.less(pc.abs(numbers), pa.scalar(2.0**53, kind))
         )
         if pc.all(whole).as_py() is False:
-            raise DataError(
-                f"column {column!r} holds numbers that are not whole, or too large, expected a few "
-                "values to split by; write ranges of it into a column of text"
-            )
+            raise _not_whole(column)
         return numbers.cast(pa.int64()).cast(pa.string())
-    if pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_decimal(kind):
+        return _whole_decimals(values, column)
+    if pa.types.is_temporal(kind):
         return values.cast(pa.string())
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
         raise DataError(
             f"column {column!r} has {type_text(kind)}, expected text or whole numbers to split by"
         )
     return label_array(values, column).cast(pa.string())
+
+
+def _whole_decimals(values: pa.Array, column: str) -> pa.Array:
+    """Return whole decimals as text, such as 2 for 2.00."""
+    try:
+        # The widest type without places: the cast fails if digits would be lost.
+        return values.cast(pa.decimal256(76, 0)).cast(pa.string())
+    except pa.ArrowInvalid:
+        raise _not_whole(column) from None
+
+
+def _not_whole(column: str) -> DataError:
+    return DataError(
+        f"column {column!r} holds numbers that are not whole, or too large, expected a few values "
+        "to split by; write ranges of it into a column of text"
+    )
 
 
 @dataclass(frozen=True)

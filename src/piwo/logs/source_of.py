@@ -243,8 +243,9 @@ def _text_source(
     if kind == "csv":
         query = csv_query(paths, texts, decided, seen=seen, types=known, partitions=partitions)
     else:
-        labels = [x for x in (columns.action, columns.key, columns.unit) if x is not None]
-        refuse_merged_labels(files, found, labels)
+        labels = (columns.action, columns.key, columns.unit, columns.eligible)
+        known_labels = [x for x in labels if x is not None]
+        refuse_merged_labels(files, found, known_labels, columns.eligible)
         query = json_query(
             files,
             found,

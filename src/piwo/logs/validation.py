@@ -525,7 +525,10 @@ def _propensity(
             # The rounding of float32, but at most 1 % of a small probability.
             allowed = np.minimum(TOLERANCE, 0.01 * np.maximum(of_action, p))
             wrong = (of_action > 0) & (np.abs(of_action - p) > allowed)
-            findings.note(name, rule, "check the order of the action list", wrong)
+            advice = "check the order of the action list"
+            if columns.eligible is not None:
+                advice = "check the order of the eligible actions"
+            findings.note(name, rule, advice, wrong)
         else:
             p = of_action
     if p is None:

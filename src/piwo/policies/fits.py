@@ -5,7 +5,7 @@ from __future__ import annotations
 from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
-from piwo.logs.column_names import match_names
+from piwo.logs.column_names import require_columns
 from piwo.logs.features import Features
 from piwo.messages import argument
 from piwo.policies.policy import Policy
@@ -55,7 +55,7 @@ def check_fits(
             f"read it with {argument('context', '[...]')}"
         )
     if policy.features is not None:
-        match_names(policy.features.columns, features.columns, "policy's context")
+        require_columns(policy.features.columns, features.columns, "policy's context")
     elif policy.width not in {None, features.width}:
         raise DataError(
             f"the policy takes a context of {policy.width} columns, the log has "

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from piwo.checks import shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
-from piwo.logs.eligible import LISTS, Eligible, ragged
+from piwo.logs.eligible import LISTS, Eligible, is_list, ragged
 from piwo.logs.foreign import RowError
 from piwo.messages import argument
 from piwo.policies.blocks import Codes
+from piwo.visible import type_text
 
 __all__ = [
     "at_places",
@@ -103,6 +106,8 @@ def eligible_lists(values: Any, actions: Actions, rows: int) -> Eligible:
     from piwo.logs.kernels import find_doubled
 
     array = _list_array(values, rows)
+    if not is_list(array.type):
+        raise DataError(f"{argument('eligible')} has {type_text(array.type)}, expected {LISTS}")
     if len(array) != rows:
         raise UsageError(
             f"{argument('eligible')} has {len(array)} lists, expected one for each of {rows} rows"
@@ -129,12 +134,23 @@ def _list_array(values: Any, rows: int) -> pa.Array:
         return values.combine_chunks()
     if isinstance(values, pa.Array):
         return values
+    wrong = isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable)
+    # A column of a data frame is one-dimensional, a data frame is not.
+    if wrong or hasattr(values, "columns") or isinstance(values, pa.Table | pa.RecordBatch):
+        raise UsageError(f"{argument('eligible')} is {shown(values)}, expected {LISTS}")
     listed = [x.tolist() if isinstance(x, np.ndarray) else x for x in values]
-    if listed and not any(isinstance(x, list | tuple | pa.Scalar) or x is None for x in listed):
-        listed = [listed] * rows
+    if not listed:
+        return pa.array([], pa.list_(pa.string()))
+    count = len(listed)
+    if not any(isinstance(x, list | tuple | pa.Scalar) or x is None for x in listed):
+        listed, count = [listed], rows
     try:
-        return pa.array(listed)
-    except (pa.ArrowException, TypeError, ValueError) as cause:
+        array = pa.array(listed)
+        if count == len(listed):
+            return array
+        # One list of labels, which is that of all rows.
+        return array.take(pa.array(np.zeros(count, np.int64)))
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
         raise DataError(f"{argument('eligible')} cannot be read as {LISTS}: {line}") from None
 

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
 from piwo.errors import DataError, UsageError
 from piwo.logs import foreign
 
@@ -24,9 +22,10 @@ def is_foreign(kind: type) -> bool:
     return kind.__module__.partition(".")[0] != "piwo"
 
 
-# name of a method -> number of rows by its arguments, check of what it returns
-_Check = Callable[[Any, Any, int, str], Any]
-_OUTPUTS: dict[str, tuple[Callable[..., int], _Check]] = {
+# name of a method -> number of rows by its arguments (or their eligible actions), check of what
+# it returns
+_Check = Callable[[Any, Any, Any, str], Any]
+_OUTPUTS: dict[str, tuple[Callable[..., Any], _Check]] = {
     "distribution": (
         lambda context, n: n,  # noqa: ARG005
         lambda policy, found, n, giver: foreign.distributions(found, n, len(policy.actions), giver),
@@ -46,6 +45,10 @@ _OUTPUTS: dict[str, tuple[Callable[..., int], _Check]] = {
     "log_logged": (
         len,
         lambda policy, found, n, giver: foreign.log_probabilities(found, n, giver),  # noqa: ARG005
+    ),
+    "within": (
+        lambda context, eligible: eligible,  # noqa: ARG005
+        lambda policy, found, some, giver: foreign.pair_probabilities(found, some, giver),  # noqa: ARG005
     ),
     "decide": (
         lambda context, n: n,  # noqa: ARG005
@@ -70,7 +73,7 @@ def check_outputs(kind: type) -> None:
 
 
 def _checked(
-    method: Callable[..., Any], rows: Callable[..., int], check: _Check
+    method: Callable[..., Any], rows: Callable[..., Any], check: _Check
 ) -> Callable[..., Any]:
     @wraps(method)
     def checked(policy: Any, *args: Any, **named: Any) -> Any:
@@ -85,16 +88,18 @@ def _checked(
                 f"{giver} failed without a context ({cause}); if it looks at the context, define "
                 "width = None in the class (any number of columns), or the number of columns"
             ) from cause
-        n = rows(*given)
+        asked = rows(*given)
         try:
-            return check(policy, found, n, giver)
+            return check(policy, found, asked, giver)
         except DataError as wrong:
             # `piwo.compare` knows the name that the user gave to the policy
             wrong.policy = policy
             if not isinstance(wrong, foreign.RowError):
                 raise
             # a batch knows the numbers of its rows in the log
-            numbers = getattr(given[0], "row_numbers", np.arange(n))
+            numbers = getattr(given[0], "row_numbers", None)
+            if numbers is None:
+                raise
             raise wrong.at(numbers) from None
 
     return checked

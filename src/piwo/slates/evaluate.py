@@ -19,7 +19,7 @@ from piwo.intervals.point import mean_of_credits
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.actions import Label
 from piwo.logs.batch import Floats
-from piwo.logs.column_names import match_names
+from piwo.logs.column_names import require_columns
 from piwo.logs.split import HeldOut
 from piwo.messages import Note, argument
 from piwo.reductions import MomentState, PolicyState
@@ -196,7 +196,7 @@ def check_target(log: SlateLog, policy: Any) -> None:
     needed = [*policy.numbers, *policy.slate_columns]
     if policy.encoding is not None:
         needed += policy.encoding.columns
-    match_names(needed, log.source.schema.names, "slate policy")
+    require_columns(needed, log.source.schema.names, "slate policy")
 
 
 def settled_interval(log: SlateLog, interval: Any) -> Literal["deadline", "mixture", "normal"]:

@@ -19,7 +19,7 @@ from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Floats
-from piwo.logs.column_names import match_names
+from piwo.logs.column_names import match_names, require_columns
 from piwo.logs.columns import Columns
 from piwo.logs.log import Log
 from piwo.logs.options import Logger, check_logger, check_reward_range
@@ -339,7 +339,7 @@ class SlateLog:
         roles |= {f"probability {x}": x for x in self.logger.numbers}
         for role, name in roles.items():
             if name is not None:
-                match_names([name], schema.names, role)
+                require_columns([name], schema.names, role)
         kind = schema.field(self.columns.slate).type
         check_list(kind, self.columns.slate, "labels")
         label_array(pa.nulls(0, kind.value_type), self.columns.slate)

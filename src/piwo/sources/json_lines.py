@@ -229,7 +229,10 @@ def _struct(types: Mapping[str, str]) -> str:
 
 
 def refuse_merged_labels(
-    files: JsonFiles, columns: Mapping[str, str], labels: Collection[str]
+    files: JsonFiles,
+    columns: Mapping[str, str],
+    labels: Collection[str],
+    lists: str | None = None,
 ) -> None:
     """Raise if JSON values that differ would have the same text as labels, such as 1 and "1".
 
@@ -237,18 +240,31 @@ def refuse_merged_labels(
         files: the files.
         columns: what `json_columns` gave.
         labels: columns of labels or keys.
+        lists: the one of them that holds lists of labels.
 
     Raises:
         DataError: for labels of several kinds, and for those that are not text, whole numbers, or
             true and false.
     """
     for name in labels:
+        found_type = columns.get(name, "VARCHAR")
+        in_lists = name == lists and found_type.endswith("[]")
+        if in_lists:
+            found_type = found_type.removesuffix("[]")
+        elif name == lists:
+            # Not lists: the next reader reports it.
+            continue
         # Strings alone, or whole numbers alone, have texts of their own.
         clear = {"VARCHAR", "BIGINT", "UBIGINT", "BOOLEAN", "UUID", "TIME", *_WIDE, *_TIMES}
-        if columns.get(name, "VARCHAR") in clear or name in {x.name for x in files.partitions}:
+        if found_type in clear or name in {x.name for x in files.partitions}:
             continue
         column = quoted(name)
-        values = f"{files.reader}, columns={_struct({name: 'JSON'})})"
+        holds, token = "", "JSON"
+        if in_lists:
+            holds, token = "lists of ", "JSON[]"
+        values = f"{files.reader}, columns={_struct({name: token})})"
+        if in_lists:
+            values = f"(select unnest({column}) as {column} from {values})"
         # DuckDB calls numbers of more than 64 bits DOUBLE, and keeps their digits.
         kind = (
             f"case when regexp_full_match(cast({column} as VARCHAR), '-?[0-9]+') then 'BIGINT' "
@@ -264,7 +280,7 @@ def refuse_merged_labels(
         if len(examples) > 1 or refused:
             listed = ", ".join(f"{what} (such as {x})" for what, x in examples.items())
             raise DataError(
-                f"column {name!r} of {files.name!r} holds {listed}, expected text alone, whole "
-                "numbers alone, or true and false alone, as labels are compared as text; write "
-                "them as text"
+                f"column {name!r} of {files.name!r} holds {holds}{listed}, expected text alone, "
+                "whole numbers alone, or true and false alone, as labels are compared as text; "
+                "write them as text"
             )
