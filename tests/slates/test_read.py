@@ -241,6 +241,9 @@ def test_results_are_plain_json() -> None:
 def test_actions_that_were_never_logged_are_said() -> None:
     found = slates.evaluate(read(), slates.Deterministic(["a", "z"]))
     assert any(note.kind == "unsupported" and "'z'" in note for note in found.notes)
+    assert "nor does the estimate" in str(found)
+    found = slates.evaluate(read(), slates.Deterministic(["a", "z"]), self_normalized=True)
+    assert "takes them to be like its other actions" in str(found)
 
 
 def test_actions_that_the_logger_may_show_count_in_the_pseudo_inverse() -> None:
@@ -257,7 +260,7 @@ def test_actions_that_the_logger_may_show_count_in_the_pseudo_inverse() -> None:
     assert found.no_interval is not None
     assert found.no_interval.kind == "unsupported"
     assert "'y'" in found.no_interval
-    assert "is not counted" not in str(found)
+    assert "does not count" not in str(found)
 
 
 def test_position_weights_that_no_slate_uses_are_refused() -> None:

@@ -184,7 +184,9 @@ def evaluate(
         by_slot=by_slot,
         no_interval=why_not,
         notes=(
-            *notes_on(log, policy, chosen, settled, why_not, state.lengths_differ, shift),
+            *notes_on(
+                log, policy, chosen, settled, why_not, state.lengths_differ, shift, self_normalized
+            ),
             *_outside(value, low, high, sums.w / sums.rows),
         ),
     )
@@ -415,6 +417,7 @@ def notes_on(
     why_not: Note | None,
     lengths_differ: bool,
     shift: float = 0.0,
+    self_normalized: bool = False,
 ) -> tuple[Note, ...]:
     """Return what a reader must know, the most important first."""
     notes = []
@@ -431,10 +434,13 @@ def notes_on(
         )
     unknown = policy.unknown(log.actions)
     if unknown and not estimator.negative:
+        estimate = "nor does the estimate"
+        if self_normalized:
+            estimate = "and the estimate takes them to be like its other actions"
         notes.append(
             Note(
-                f"the target shows actions that were never logged ({_listed(unknown)}): what it "
-                "earns by them is not counted",
+                f"the target shows actions that were never logged ({_listed(unknown)}): the lower "
+                f"bound does not count what it earns by them, {estimate}",
                 kind="unsupported",
             )
         )
