@@ -112,6 +112,9 @@ APPROXIMATE: Mapping[Callable[..., Any], Callable[[piwo.Log], Any]] = {
     piwo.estimators.direct_method: lambda log: piwo.estimators.direct_method(log, POLICY, MODEL),
     piwo.estimators.doubly_robust: lambda log: piwo.estimators.doubly_robust(log, POLICY, MODEL),
     piwo.estimators.slope: lambda log: piwo.estimators.slope(log, POLICY),
+    piwo.estimators.mips: lambda log: piwo.estimators.mips(
+        log, POLICY, dict.fromkeys(log.actions, "one")
+    ),
     piwo.intervals.bootstrap: lambda log: piwo.intervals.bootstrap(log, POLICY, replicates=9),
 }
 """Functions whose results are approximations for independent rows."""
