@@ -33,6 +33,14 @@ def test_interrupt(words: list[str], actions: list[str]) -> None:
     assert (process.returncode, out, err) == (130, b"", b"piwo: interrupted\n")
 
 
+HEARD = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+
+
 @pytest.mark.parametrize(
     ("number", "code", "message"),
     [
@@ -46,14 +54,19 @@ def test_a_file_that_was_begun_is_removed(
 ) -> None:
     out = tmp_path / "log.parquet"
     out.write_bytes(b"old")
-    command = [sys.executable, "-c", READY, "convert", ENDLESS, str(out), "--actions", "a,b"]
+    # Whoever started the tests may ignore signals, as nohup does, and the command obeys that.
+    script = HEARD + READY
+    command = [sys.executable, "-c", script, "convert", ENDLESS, str(out), "--actions", "a,b"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 60
-        while not list(tmp_path.glob(".piwo-*.tmp")):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        try:
+            deadline = time.monotonic() + 60
+            while not list(tmp_path.glob(".piwo-*.tmp")):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (code, message)
     assert [x.name for x in tmp_path.iterdir()] == ["log.parquet"]
     assert out.read_bytes() == b"old"
@@ -84,12 +97,16 @@ sys.exit(main(sys.argv[1:]))
 def test_a_file_that_was_begun_is_removed_though_a_library_does_not_end(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("action,reward,propensity\na,1,0.5\n", "utf-8")
-    command = [sys.executable, "-c", STUCK, "convert", str(log), str(tmp_path / "log.parquet")]
+    script = HEARD + STUCK
+    command = [sys.executable, "-c", script, "convert", str(log), str(tmp_path / "log.parquet")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (143, b"piwo: terminated\n")
     assert [x.name for x in tmp_path.iterdir()] == ["log.csv"]
 
