@@ -285,7 +285,7 @@ class Certificate(SavedRecord):
         lines += self._terms
         # What was not declared is assumed, and readers should see that.
         if self.logger == ASSUMED_FIXED:
-            lines.append(f"  assumes      {assumed_fixed()}")
+            lines.append(f"  assumes      {assumed_fixed(self.unit)}")
         elif self.logger == "fixed" and self.unit is None:
             lines.append("  assumes      that rows are independent")
         if self.split is not None and self.split.get("tail") and not self.split.get("time"):
@@ -378,14 +378,18 @@ class Certificate(SavedRecord):
         return f"a divergence of {_shown(self.kl)} from the prior"
 
 
-def assumed_fixed() -> str:
+def assumed_fixed(unit: str | None = None) -> str:
     """Return what certificates assume of a logger that was not declared.
+
+    Args:
+        unit: the column of units; None: results are of rows.
 
     >>> assumed_fixed()
     'that rows are independent and the logger was fixed (logger is not declared)'
     """
+    counted = "rows" if unit is None else "units"
     declared = rendered(f"{argument('logger')} is not declared")
-    return f"that rows are independent and the logger was fixed ({declared})"
+    return f"that {counted} are independent and the logger was fixed ({declared})"
 
 
 ASSUMED_FIXED = "assumed fixed"

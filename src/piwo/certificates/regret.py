@@ -116,7 +116,7 @@ class RegretCertificate(SavedRecord):
                 # A negative regret is an improvement.
                 lines.append(f"  better than {other} by at least {-most:.4g}")
         if self.logger == ASSUMED_FIXED:
-            lines.append(f"  assumes {assumed_fixed()}")
+            lines.append(f"  assumes {assumed_fixed(self.unit)}")
         elif self.logger == "fixed" and self.unit is None:
             lines.append("  assumes that rows are independent")
         return visible_lines(lines + [f"  note: {note}" for note in self.notes])

@@ -299,7 +299,11 @@ def _guarded(
     # the interval of the value may be of another method, which assumes nothing of the logger
     if any(interval_named(result.bound).assumes_fixed_logger for result in results):
         said = {note.kind for note in notes}
-        notes += [note for note in assumed_of_logger(log.logger) if note.kind not in said]
+        notes += [
+            note
+            for note in assumed_of_logger(log.logger, log.columns.unit)
+            if note.kind not in said
+        ]
     return replace(one, guardrails=results, notes=(*notes, shared))
 
 

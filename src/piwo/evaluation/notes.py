@@ -331,7 +331,7 @@ def _rate_cap(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa:
 def _assumed_logger(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say that the interval is one for independent rows, as of a fixed logger."""
     if found.method.assumes_fixed_logger and made.guarantee != "none":
-        yield from assumed_of_logger(made.logger)
+        yield from assumed_of_logger(made.logger, found.evidence.log.columns.unit)
 
 
 def _sorted_rows(made: Evaluation, found: PolicyResult) -> Iterator[Note]:

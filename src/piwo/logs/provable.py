@@ -81,22 +81,24 @@ def unit_note(unit: str) -> Note:
     )
 
 
-def assumed_of_logger(logger: str | None) -> tuple[Note, ...]:
+def assumed_of_logger(logger: str | None, unit: str | None = None) -> tuple[Note, ...]:
     """Return the note of statements that are about independent rows, as of a fixed logger.
 
     Args:
         logger: what was declared of it.
+        unit: the column of units; None: statements are of rows.
 
     >>> [note.kind for note in assumed_of_logger(None)], assumed_of_logger("fixed")
     (['assumed-fixed'], ())
     """
     if logger == "fixed":
         return ()
+    counted = "rows" if unit is None else "units"
     if logger is None:
         return (
             Note(
-                "assumes independent rows and a logger that was fixed, which did not learn from "
-                f"earlier rows; nothing verifies that; declare {argument('logger')}",
+                f"assumes independent {counted} and a logger that was fixed, which did not learn "
+                f"from earlier rows; nothing verifies that; declare {argument('logger')}",
                 kind="assumed-fixed",
             ),
         )
@@ -125,7 +127,7 @@ def approximate(columns: Columns, logger: str | None, chosen_by: Sequence[str]) 
         notes.append(_chosen_note(chosen_by))
     if columns.unit is not None:
         notes.append(unit_note(columns.unit))
-    return (*notes, *assumed_of_logger(logger))
+    return (*notes, *assumed_of_logger(logger, columns.unit))
 
 
 def caveats_of_rows(
