@@ -147,7 +147,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
         Uniform(LABELS), ForwardModel(np.full((9, ACTIONS, WIDTH + 1), 0.01))
     ),
     "shared policy": lambda: SharedPolicy(
-        Uniform(LABELS), (PolicySums(Uniform(LABELS), IW()), ControlVariates(Uniform(LABELS)))
+        (PolicySums(Uniform(LABELS), IW()), ControlVariates(Uniform(LABELS))), Uniform(LABELS)
     ),
     "policy sums, hashed blocks": lambda: PolicySums(Uniform(LABELS), IW(), partition=HASHED),
     "policy sums, blocks in time": lambda: PolicySums(Uniform(LABELS), IW(), partition=IN_TIME),

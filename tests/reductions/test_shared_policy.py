@@ -48,7 +48,7 @@ def test_the_same_sums_with_half_the_questions(monkeypatch: pytest.MonkeyPatch) 
     apart = piwo.reductions.reduce(log(), Joint(parts))
     assert sum(policy.asked) == 1500
     policy.asked.clear()
-    together = piwo.reductions.reduce(log(), SharedPolicy(policy, parts))
+    together = piwo.reductions.reduce(log(), SharedPolicy(parts, policy))
     assert sum(policy.asked) == 500
     np.testing.assert_allclose(together[0].bets.value, apart[0].bets.value, rtol=1e-12)
     np.testing.assert_allclose(together[1].value, apart[1].value, rtol=1e-12)

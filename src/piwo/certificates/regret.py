@@ -263,7 +263,7 @@ def _of_comparators(
         Joint(
             (
                 made.sums,
-                SharedPolicy(mine, tuple(pair.sums for pair in pairs.values())),
+                SharedPolicy(tuple(pair.sums for pair in pairs.values()), mine),
                 Joint(tuple(PolicySums(one, IW(), bounded=False) for one in others.values())),
             )
         ),

@@ -324,7 +324,7 @@ class Request:
             own = (*own, RateCells(policy))
         if difference is not None:
             own = (*own, difference.sums)
-        return SharedPolicy(policy, (credit, *mass, *own))
+        return SharedPolicy((credit, *mass, *own), policy)
 
     def _unsupported_sums(self, key: Any) -> tuple[UnsupportedMass, ...]:
         """Return the sums of what the logger could not have done, if the log shows that."""

@@ -375,14 +375,19 @@ def _action_rows(
             made = replace(made, mean_propensity=propensity, mean_reward=reward)
         # Rows of a unit depend on each other, so the spread of rows says nothing.
         if n > 1 and math.isfinite(inverse2) and log.columns.unit is None:
-            # sqrt((E 1{A = a}/mu^2 - mean^2) / (n - 1)), which rounding may take below 0
-            error = math.sqrt(max(0.0, inverse2 / n - mean * mean) / (n - 1))
+            error = _error_of_mean(mean, inverse2, n)
             made = replace(made, standard_error=error)
             if error:
                 made = replace(made, z=(mean - 1.0) / error)
         if not math.isnan(p):
             made = replace(made, p=p)
         yield made
+
+
+def _error_of_mean(mean: float, squares: float, n: float) -> float:
+    """Return the standard error of a mean of n numbers, from the sum of their squares."""
+    # sqrt((E y^2 - mean^2) / (n - 1)), which rounding may take below 0
+    return math.sqrt(max(0.0, squares / n - mean * mean) / (n - 1))
 
 
 def _size_rows(log: Log, state: SizeState) -> Iterator[SizeRow]:
@@ -393,9 +398,7 @@ def _size_rows(log: Log, state: SizeState) -> Iterator[SizeRow]:
         # rows were left out.
         plain = log.columns.unit is None and log.columns.weight is None
         if n > 1 and np.isfinite(state.weight2[i]) and plain:
-            # sqrt((E w^2 - mean^2) / (n - 1)), which rounding may take below 0
-            spread = max(0.0, float(state.weight2[i]) / n - mean * mean)
-            error = math.sqrt(spread / (n - 1))
+            error = _error_of_mean(mean, float(state.weight2[i]), n)
             # Weights that are equal but for rounding have no spread.
             if error > 1e-12 * mean:
                 z = (mean - 1.0) / error

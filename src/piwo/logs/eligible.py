@@ -80,6 +80,21 @@ class Eligible:
         find_places(self.starts, self.codes, np.asarray(codes, np.int32), found)
         return found
 
+    def doubled(self, actions: int) -> npt.NDArray[np.bool_]:
+        """Return which rows list an action twice, (n,).
+
+        Args:
+            actions: K; codes are 0..K-1.
+
+        >>> Eligible(np.array([0, 2, 3]), np.array([1, 1, 0], np.int32)).doubled(2).tolist()
+        [True, False]
+        """
+        from piwo.logs.kernels import find_doubled
+
+        found = np.zeros(len(self), np.bool_)
+        find_doubled(self.starts, self.codes, np.full(actions, -1), found)
+        return found
+
     def recoded(self, table: npt.NDArray[np.int32]) -> tuple[Eligible, npt.NDArray[np.int64]]:
         """Return the pairs in the codes of another list, and where they were, (m',).
 
@@ -145,8 +160,6 @@ def eligible_of(
         action: (n,) codes of the logged actions; -1: already refused.
         findings: collects the rows that break a rule.
     """
-    from piwo.logs.kernels import find_doubled
-
     starts, labels = ragged(values, column, LISTS)
     found = Eligible(starts, actions.codes(labels, column))
     empty = found.sizes == 0
@@ -162,8 +175,7 @@ def eligible_of(
     wrong |= findings.note(column, rule, advice, unknown)
     if wrong:
         return None
-    doubled = np.zeros(len(found), np.bool_)
-    find_doubled(found.starts, found.codes, np.full(len(actions), -1), doubled)
+    doubled = found.doubled(len(actions))
     wrong |= findings.note(column, "lists an action twice", "list each action once", doubled)
     outside = (found.places(action) < 0) & (action >= 0)
     rule = "does not list the action that was taken"

@@ -438,7 +438,7 @@ class Log:
             return ()
         return self.propensity_error.notes
 
-    @property
+    @cached_property
     def caveats(self) -> tuple[Note, ...]:
         """Caveats about how the rows were read, to be shown with every result."""
         return caveats_of_rows(self.action_costs, self.unverified, self.columns, self.source.schema)

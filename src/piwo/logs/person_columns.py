@@ -88,10 +88,11 @@ def undeclared_units(columns: Columns, schema: Iterable[pa.Field]) -> tuple[Note
     if columns.unit is not None:
         return ()
     found: list[str] = []
+    taken = {*columns.scalars(), columns.propensities}
     for column in schema:
         known = type_family(column.type) in ("text", "integer", "number")
-        taken = column.name in (*columns.scalars(), columns.propensities)
-        if known and not taken and is_person(column.name) and not _is_kind(column.name):
+        person = is_person(column.name) and not _is_kind(column.name)
+        if known and person and column.name not in taken:
             found.append(column.name)
     if not found:
         return ()

@@ -15,8 +15,8 @@ from piwo.logs.batch import Floats
 from piwo.logs.eligible import Eligible
 from piwo.logs.log import Log
 from piwo.oracles.examples import check_sparse, rewarded, standardized
-from piwo.oracles.joint_features import ItemTable, joint_policy
-from piwo.oracles.oracle import Oracle, shared_by_neighbors
+from piwo.oracles.joint_features import ItemOracle, ItemTable, joint_policy
+from piwo.oracles.oracle import shared_by_neighbors
 from piwo.policies import JointLinear
 from piwo.policies.blocks import row_blocks, spread
 from piwo.scores import Score
@@ -28,7 +28,7 @@ _ROWS = 2**14
 
 
 @dataclass(frozen=True)
-class ConditionalLogit(Oracle):
+class ConditionalLogit(ItemOracle):
     """Conditional logit on products of context and item, rows weighted by their gains.
 
     Answers: which policy, if actions have features and change from row to row, and few rows have a
@@ -76,14 +76,6 @@ class ConditionalLogit(Oracle):
         check_count("steps", self.steps, 1, "how many steps to make at most")
         if self.rank is not None:
             check_count("rank", self.rank, 1)
-
-    def takes_eligible(self) -> bool:
-        """True: the softmax is over the eligible items of each row."""
-        return True
-
-    def needs_items(self) -> bool:
-        """True: features of items make the features."""
-        return True
 
     def needs_rows(self) -> bool:
         """True: sums do not suffice."""

@@ -14,12 +14,25 @@ from piwo.logs.features import Features
 from piwo.logs.items import encoded, learn_item_features
 from piwo.logs.log import Log
 from piwo.messages import argument
+from piwo.oracles.oracle import Oracle
 from piwo.policies import JointLinear, JointModel
 
-__all__ = ["Crosses", "ItemTable", "crossed", "joint_policy"]
+__all__ = ["Crosses", "ItemOracle", "ItemTable", "crossed", "joint_policy"]
 
 Crosses = Sequence[tuple[str, str]]
 """Pairs of a column of the context and a column of items."""
+
+
+class ItemOracle(Oracle):
+    """An oracle over features of context and item; items may change from row to row."""
+
+    def takes_eligible(self) -> bool:
+        """True: only eligible items of a row are looked at."""
+        return True
+
+    def needs_items(self) -> bool:
+        """True: features of items make the features."""
+        return True
 
 
 @dataclass(frozen=True)

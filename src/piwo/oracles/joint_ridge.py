@@ -15,8 +15,14 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.oracles.examples import first_mean
-from piwo.oracles.joint_features import Crosses, ItemTable, crossed, joint_policy
-from piwo.oracles.oracle import Oracle, shared_by_neighbors
+from piwo.oracles.joint_features import (
+    Crosses,
+    ItemOracle,
+    ItemTable,
+    crossed,
+    joint_policy,
+)
+from piwo.oracles.oracle import shared_by_neighbors
 from piwo.policies import JointLinear
 from piwo.reductions.joint_gram import JointGram, JointGramState, symmetric
 from piwo.reductions.reduce import reduce
@@ -31,7 +37,34 @@ _ROUNDING = 1e-11
 
 
 @dataclass(frozen=True)
-class JointRidge(Oracle):
+class _Regression(ItemOracle):
+    """The arguments of both regressions."""
+
+    alpha: float = 1.0
+    crosses: Crosses | None = None
+    standardize: bool = True
+
+    def __post_init__(self) -> None:
+        check_finite("alpha", self.alpha)
+        check_non_negative("alpha", self.alpha)
+        check_flag("standardize", self.standardize)
+        if self.crosses is None:
+            return
+        crosses: Any = self.crosses
+        listed = isinstance(crosses, Sequence) and not isinstance(crosses, str)
+        if not listed or not all(
+            isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
+            for pair in crosses
+        ):
+            raise UsageError(
+                f"{argument('crosses')} is {crosses!r:.80}, expected pairs of a context column and "
+                "an item column, or None for all"
+            )
+        object.__setattr__(self, "crosses", tuple(tuple(pair) for pair in crosses))
+
+
+@dataclass(frozen=True)
+class JointRidge(_Regression):
     """Ridge regression of the gains on products of context and item.
 
     Answers: which policy, if actions have features and change from row to row? One model for all
@@ -72,21 +105,7 @@ class JointRidge(Oracle):
     [7, 8]
     """
 
-    alpha: float = 1.0
-    crosses: Crosses | None = None
-    standardize: bool = True
     name: ClassVar[str] = "joint-ridge"
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def takes_eligible(self) -> bool:
-        """True: sums are over the eligible items of each row."""
-        return True
-
-    def needs_items(self) -> bool:
-        """True: features of items make the features."""
-        return True
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[JointLinear]:
         """Return one policy for each score; one pass over the log for all of them."""
@@ -101,7 +120,7 @@ class JointRidge(Oracle):
 
 
 @dataclass(frozen=True)
-class JointDirect(Oracle):
+class JointDirect(_Regression):
     """Ridge regression of the reward on products of context and item; propensities are ignored.
 
     Answers: which policy, if a reward model of context and item is right, or the log explores
@@ -128,22 +147,8 @@ class JointDirect(Oracle):
     [0, 1]
     """
 
-    alpha: float = 1.0
-    crosses: Crosses | None = None
-    standardize: bool = True
     name: ClassVar[str] = "joint-direct"
     uses_score: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check(self)
-
-    def takes_eligible(self) -> bool:
-        """True: only the logged item of each row is used."""
-        return True
-
-    def needs_items(self) -> bool:
-        """True: features of items make the features."""
-        return True
 
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[JointLinear]:
         """Return the same policy for every score; one pass over the log."""
@@ -151,29 +156,7 @@ class JointDirect(Oracle):
         return _policies(self, log, None) * len(scores)
 
 
-def _check(oracle: JointRidge | JointDirect) -> None:
-    """Check the arguments."""
-    check_finite("alpha", oracle.alpha)
-    check_non_negative("alpha", oracle.alpha)
-    check_flag("standardize", oracle.standardize)
-    if oracle.crosses is None:
-        return
-    crosses: Any = oracle.crosses
-    listed = isinstance(crosses, Sequence) and not isinstance(crosses, str)
-    if not listed or not all(
-        isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
-        for pair in crosses
-    ):
-        raise UsageError(
-            f"{argument('crosses')} is {crosses!r:.80}, expected pairs of a context column and an "
-            "item column, or None for all"
-        )
-    object.__setattr__(oracle, "crosses", tuple(tuple(pair) for pair in crosses))
-
-
-def _policies(
-    oracle: JointRidge | JointDirect, log: Log, scores: tuple[Score, ...] | None
-) -> list[JointLinear]:
+def _policies(oracle: _Regression, log: Log, scores: tuple[Score, ...] | None) -> list[JointLinear]:
     """Return the policies of the regressions of gains, or of the reward without scores."""
     assert log.features is not None
     items = ItemTable.of(log, oracle.standardize)

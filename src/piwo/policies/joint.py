@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
@@ -126,8 +127,44 @@ def _check_model(model: Any) -> None:
     check_kind("model", model, JointModel, " of piwo.policies")
 
 
+class _Joint(Policy):
+    """What both kinds share. In each item's own coefficients the policy is a linear one, `by_item`.
+
+    A kind defines `over`.
+    """
+
+    model: JointModel
+    by_item: LinearGreedy | LinearSoftmax
+
+    def _set(self, model: JointModel, by_item: LinearGreedy | LinearSoftmax) -> None:
+        self.model, self.by_item = model, by_item
+        self.listed, self.features, self.width = by_item.listed, by_item.features, by_item.width
+        self.item_features, self.item_label = model.features, model.label
+
+    @abstractmethod
+    def over(self, model: JointModel, actions: Actions) -> Policy:
+        """Return the policy with the scores of other items."""
+
+    def context(self, X: Any) -> Floats | None:
+        """Return the context matrix; a float64 matrix of the right width as it is."""
+        return self.by_item.context(X)
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return the probabilities of the eligible items of each row, (m,)."""
+        return self.by_item.within(context, eligible)
+
+    def onto(self, actions: Actions) -> Policy:
+        """Return the policy over a log's items, if their features are known; else as `aligned`."""
+        if self.listed == actions and actions.items is self.actions.items:
+            return self
+        model = self.model.of(actions)
+        if model is None:
+            return super().onto(actions)
+        return self.over(model, actions)
+
+
 @final
-class JointLinear(DeterministicPolicy):
+class JointLinear(_Joint, DeterministicPolicy):
     """pi(x) = argmax over the (eligible) items a of x'W z_a + v'z_a; of equal ones the first item.
 
     Items with features act whether they were seen in training or not: `act(X, items=table)` chooses
@@ -151,41 +188,25 @@ class JointLinear(DeterministicPolicy):
     """
 
     kind: ClassVar[str] = "joint-linear"
+    by_item: LinearGreedy
 
     def __init__(
         self, model: JointModel, actions: ActionList, features: Features | None = None
     ) -> None:
         _check_model(model)
-        self.model = model
-        self.listed = action_list(actions)
-        # In each item's own coefficients the policy is a linear one.
-        self.by_item = LinearGreedy(model.coef, model.intercept, self.listed, features)
-        self.features, self.width = features, self.by_item.width
-        self.item_features, self.item_label = model.features, model.label
-
-    def context(self, X: Any) -> Floats | None:
-        """Return the context matrix; a float64 matrix of the right width as it is."""
-        return self.by_item.context(X)
+        known = action_list(actions)
+        self._set(model, LinearGreedy(model.coef, model.intercept, known, features))
 
     def decide(self, context: Floats | None, n: int) -> Codes:
         """Return the item with the highest score in each row, (n,) codes."""
         return self.by_item.decide(context, n)
 
-    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
-        """Return 1 for the eligible item with the highest score in each row, (m,)."""
-        return self.by_item.within(context, eligible)
-
     def logged(self, batch: Batch) -> Floats:
         """Return 1 where the logged item is the one taken, else 0, (n,)."""
         return self.by_item.logged(batch)
 
-    def onto(self, actions: Actions) -> Policy:
-        """Return the policy over a log's items, if their features are known; else as `aligned`."""
-        if self.listed == actions and actions.items is self.actions.items:
-            return self
-        model = self.model.of(actions)
-        if model is None:
-            return super().onto(actions)
+    def over(self, model: JointModel, actions: Actions) -> Policy:
+        """Return the policy with the scores of other items."""
         return JointLinear(model, actions, self.features)
 
     def state(self) -> State:
@@ -199,7 +220,7 @@ class JointLinear(DeterministicPolicy):
 
 
 @final
-class JointSoftmax(Policy):
+class JointSoftmax(_Joint):
     """pi(a | x) proportional to exp((x'W z_a + v'z_a) / temperature) over the (eligible) items.
 
     It explores, so its log supports learning and evaluation later. Acts on items never seen in
@@ -220,6 +241,7 @@ class JointSoftmax(Policy):
     """
 
     kind: ClassVar[str] = "joint-softmax"
+    by_item: LinearSoftmax
 
     def __init__(
         self,
@@ -230,18 +252,11 @@ class JointSoftmax(Policy):
     ) -> None:
         _check_model(model)
         check_positive("temperature", temperature)
-        self.model = model
-        self.listed = action_list(actions)
+        known = action_list(actions)
         self.temperature = float(temperature)
-        self.by_item = LinearSoftmax(
-            model.coef, model.intercept, self.listed, self.temperature, features
+        self._set(
+            model, LinearSoftmax(model.coef, model.intercept, known, self.temperature, features)
         )
-        self.features, self.width = features, self.by_item.width
-        self.item_features, self.item_label = model.features, model.label
-
-    def context(self, X: Any) -> Floats | None:
-        """Return the context matrix; a float64 matrix of the right width as it is."""
-        return self.by_item.context(X)
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return the softmax of the scores, (n, K)."""
@@ -261,10 +276,6 @@ class JointSoftmax(Policy):
         """Return what `draw` returns, and pi or log pi of it, from one softmax."""
         return self.by_item.draw_logged(context, n, rng, logarithm)
 
-    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
-        """Return the softmax over the eligible items of each row, (m,)."""
-        return self.by_item.within(context, eligible)
-
     def log_probabilities(self, X: Any = None, *, n: int | None = None) -> Floats:
         """Return log pi(a | x), (n, K), correct even if pi underflows."""
         return self.by_item.log_probabilities(X, n=n)
@@ -273,13 +284,8 @@ class JointSoftmax(Policy):
         """Return log pi(A | X) of the logged items, (n,)."""
         return self.by_item.log_logged(batch)
 
-    def onto(self, actions: Actions) -> Policy:
-        """Return the policy over a log's items, if their features are known; else as `aligned`."""
-        if self.listed == actions and actions.items is self.actions.items:
-            return self
-        model = self.model.of(actions)
-        if model is None:
-            return super().onto(actions)
+    def over(self, model: JointModel, actions: Actions) -> Policy:
+        """Return the policy with the scores of other items."""
         return JointSoftmax(model, actions, self.temperature, self.features)
 
     def state(self) -> State:

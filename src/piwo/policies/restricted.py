@@ -103,8 +103,6 @@ def eligible_lists(values: Any, actions: Actions, rows: int) -> Eligible:
     >>> some.starts.tolist(), some.codes.tolist()
     ([0, 2, 3], [0, 1, 1])
     """
-    from piwo.logs.kernels import find_doubled
-
     array = _list_array(values, rows)
     if not is_list(array.type):
         raise DataError(f"{argument('eligible')} has {type_text(array.type)}, expected {LISTS}")
@@ -117,11 +115,9 @@ def eligible_lists(values: Any, actions: Actions, rows: int) -> Eligible:
     listed = Eligible(starts, actions.codes(labels, name))
     table = np.append(np.arange(len(actions), dtype=np.int32), np.int32(-1))
     found, _ = listed.recoded(table)
-    doubled = np.zeros(rows, np.bool_)
-    find_doubled(found.starts, found.codes, np.full(len(actions), -1), doubled)
     for problem, bad in (
         ("no eligible action is an action of the policy", found.sizes == 0),
-        ("an eligible action is listed twice; list each once", doubled),
+        ("an eligible action is listed twice; list each once", found.doubled(len(actions))),
     ):
         if bad.any():
             raise RowError(problem, np.flatnonzero(bad).tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ __all__ = ["BySegment"]
 
 
 @dataclass(frozen=True)
-class BySegment(Reduction[tuple[Any, ...]]):
+class BySegment(Joint):
     """Reduction: another one of the rows of each segment; what each would be on its rows alone.
 
     Args:
@@ -31,34 +31,6 @@ class BySegment(Reduction[tuple[Any, ...]]):
 
     parts: tuple[Reduction[Any], ...]
 
-    @property
-    def context(self) -> bool:
-        """Whether any part needs the context."""
-        return self._joint.context
-
-    @property
-    def propensities(self) -> bool:
-        """Whether any part needs full propensity vectors."""
-        return self._joint.propensities
-
-    @property
-    def labels(self) -> bool:
-        """Whether any part needs action codes."""
-        return self._joint.labels
-
-    @property
-    def placing(self) -> Literal["hash", "time"] | None:
-        """By what rows are put into blocks, if any part has blocks."""
-        return self._joint.placing
-
-    @property
-    def _joint(self) -> Joint:
-        return Joint(self.parts)
-
-    def empty(self) -> tuple[Any, ...]:
-        """Return the states of no rows."""
-        return self._joint.empty()
-
     def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
         """Return the states with the rows of a batch added to those of their segments."""
         assert batch.segments is not None, "the log is not split into segments"
@@ -67,10 +39,6 @@ class BySegment(Reduction[tuple[Any, ...]]):
             here = _rows(batch, np.flatnonzero(batch.segments == k))
             states[k] = self.parts[k].update(states[k], here)
         return tuple(states)
-
-    def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the states of both parts together, segment by segment."""
-        return self._joint.merge(one, other)
 
 
 def _rows(batch: Batch, places: npt.NDArray[np.intp]) -> Batch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -16,14 +16,14 @@ __all__ = ["SharedPolicy"]
 
 
 @dataclass(frozen=True)
-class SharedPolicy(Reduction[tuple[Any, ...]]):
+class SharedPolicy(Joint):
     """Reduction: several others about one policy whose full vectors may be slow to compute.
 
     The policy computes its full vectors once for each block of rows; the parts look them up.
 
     Args:
+        parts: dataclasses with a field `policy`, which is the next argument.
         policy: over the log's action list.
-        parts: dataclasses with a field `policy`, which is this one.
 
     >>> import piwo
     >>> from piwo.reductions import ControlVariates, PolicySums
@@ -32,55 +32,23 @@ class SharedPolicy(Reduction[tuple[Any, ...]]):
     ... )
     >>> uniform = piwo.policies.Uniform(log.actions)
     >>> parts = (PolicySums(uniform, piwo.IW()), ControlVariates(uniform))
-    >>> piwo.reductions.reduce(log, SharedPolicy(uniform, parts))[0].moments.w
+    >>> piwo.reductions.reduce(log, SharedPolicy(parts, uniform))[0].moments.w
     1.0
     """
 
-    policy: Policy
     parts: tuple[Reduction[Any], ...]
-
-    @property
-    def context(self) -> bool:
-        """Whether any part needs the context."""
-        return self._joint.context
-
-    @property
-    def propensities(self) -> bool:
-        """Whether any part needs full propensity vectors."""
-        return self._joint.propensities
-
-    @property
-    def labels(self) -> bool:
-        """Whether any part needs action codes."""
-        return self._joint.labels
-
-    @property
-    def placing(self) -> Literal["hash", "time"] | None:
-        """By what rows are put into blocks, if any part has blocks."""
-        return self._joint.placing
-
-    @property
-    def _joint(self) -> Joint:
-        return Joint(self.parts)
-
-    def empty(self) -> tuple[Any, ...]:
-        """Return the states of no rows."""
-        return self._joint.empty()
+    policy: Policy
 
     def update(self, state: tuple[Any, ...], batch: Batch) -> tuple[Any, ...]:
         """Return the states with the rows of a batch added."""
         # Probabilities that are in the log cost nothing to read again.
         if len(self.parts) == 1 or not self.policy.gives_full_distribution:
-            return self._joint.update(state, batch)
+            return super().update(state, batch)
         for some in in_blocks(batch, len(self.policy.actions)):
             cached = CachedPolicy(self.policy, some)
             parts = tuple(replace(part, policy=cached) for part in self.parts)  # type: ignore[type-var]
             state = Joint(parts).update(state, some)
         return state
-
-    def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the merged states."""
-        return self._joint.merge(one, other)
 
 
 @final
