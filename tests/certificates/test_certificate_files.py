@@ -291,10 +291,12 @@ def test_a_changed_file_is_seen_and_an_old_one_is_read(tmp_path: Path) -> None:
         damaged = {
             "another name": {**page, "chebksum": "43452ab8c612371e9e8694990c2f723b"},
             "a date that runs into the checksum": {**page, "created": "2026-1173ab8c612371e9e8"},
+            "a logger that does": {**page, "logger": "assumed fc5bc1beb5c"},
         }
+        expected = r"was changed after|created is '2026-1173ab|logger is 'assumed fc5bc1"
         for changed in damaged.values():
             path.write_text(json.dumps(changed), "utf-8")
-            with pytest.raises(FileError, match=r"was changed after|created is '2026-1173ab"):
+            with pytest.raises(FileError, match=expected):
                 type(made).load(path)
         path.write_text('{"delta": 0.5, ' + json.dumps(page)[1:], "utf-8")
         with pytest.raises(FileError, match=r"'delta' twice"):

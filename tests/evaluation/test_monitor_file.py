@@ -232,3 +232,13 @@ def test_a_policy_that_no_file_holds_is_believed_with_a_warning(tmp_path: Path) 
         piwo.Monitor.load(tmp_path / "m.json", rule)
     with pytest.raises(UsageError, match="of another policy"):
         piwo.Monitor.load(tmp_path / "m.json", Constant("a", ["a", "b"]))
+
+
+@pytest.mark.parametrize("before", ["{", '"moments": {'])
+def test_a_name_that_an_object_has_twice(before: str, path: Path) -> None:
+    text = path.read_text("utf-8")
+    first = json.loads(text)
+    name = next(iter(first if before == "{" else first["moments"]))
+    assert text.count(before)
+    path.write_text(text.replace(before, f'{before}"{name}": 7, ', 1), "utf-8")
+    refused(path, f"'{name}' twice")

@@ -351,6 +351,13 @@ class Input:
     """Of the command; empty: a call of the library."""
     exact: bool
     """Whether a success must give what the good file gives."""
+    origin: str
+    """The good file."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What is done with which file."""
+        return (self.origin, *self.words)
 
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -418,7 +425,7 @@ def input_of(folder: Path, seed: int, number: int) -> Input:
     words: tuple[str, ...] = ()
     if choices:
         words = choices[int(rng.integers(len(choices)))]
-    return Input(kind, data, words, exact)
+    return Input(kind, data, words, exact, name)
 
 
 # --- verdicts
@@ -473,7 +480,7 @@ def judged(one: Input, good: dict[tuple[str, ...], str], path: str) -> tuple[int
     except Exception as cause:  # noqa: BLE001 (this is what is looked for)
         return -1, f"{type(cause).__name__}: {cause}"[:300]
     wrong = fault(code, out, err)
-    if wrong is None and one.exact and code == 0 and out != good[one.kind, *one.words]:
+    if wrong is None and one.exact and code == 0 and out != good[one.asked]:
         wrong = "another answer than of the good file, although it has checksums"
     return code, wrong
 
@@ -493,11 +500,10 @@ def worker(folder: Path, seed: int, first: int, last: int) -> None:
     for number in range(first, last):
         one = input_of(folder, seed, number)
         name = next((x for x in one.words if x.startswith("bad-")), f"bad-{one.kind}")
-        if one.exact and (one.kind, *one.words) not in good:
+        if one.exact and one.asked not in good:
             # Under the same name: the columns of a table are as wide as the name.
-            origin = name.removeprefix("bad-") if one.words else KINDS[one.kind][0]
-            Path(name).write_bytes((folder / origin).read_bytes())
-            good[one.kind, *one.words] = ran(one.kind, one.words, name)[1]
+            Path(name).write_bytes((folder / one.origin).read_bytes())
+            good[one.asked] = ran(one.kind, one.words, name)[1]
         print(json.dumps([number, "begun"]), file=report, flush=True)
         Path(name).write_bytes(one.data)
         code, wrong = judged(one, good, name)

@@ -71,7 +71,8 @@ def test_right_answers_are_not_findings(folder: Path, monkeypatch: pytest.Monkey
     assert fault(0, "x", "piwo: warning: a\n") is None
     assert fault(2, "", "piwo: warning: a\npiwo: error: b\n") is None
     monkeypatch.chdir(folder)
-    changed = Input("certificate", b"", (), exact=True)
-    _, wrong = judged(changed, {("certificate",): "another"}, KINDS["certificate"][0])
+    name = KINDS["certificate"][0]
+    changed = Input("certificate", b"", (), exact=True, origin=name)
+    _, wrong = judged(changed, {(name,): "another"}, name)
     assert wrong is not None
     assert "checksums" in wrong

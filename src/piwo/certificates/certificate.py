@@ -23,6 +23,7 @@ Kind = Literal["held-out", "in-sample"]
 NO_BOUND = "none"
 """The `bound` of a record of estimates alone, kept with a policy for which nothing is proved."""
 
+ASSUMED_FIXED = "assumed fixed"
 SHARED_RULES: Mapping[str, Rule] = {
     "kind": one_of(*get_args(Kind)),
     "delta": lambda value: number()(value) and 0.0 < value < 1.0,
@@ -31,6 +32,9 @@ SHARED_RULES: Mapping[str, Rule] = {
     "propensity_p": maybe(number(0.0, 1.0)),
     "cost": lambda value: type(value) is bool,
     "log_digest": maybe(text),
+    "unit": maybe(text),
+    "units": maybe(whole(0)),
+    "logger": maybe(one_of("fixed", "learning", ASSUMED_FIXED)),
     "notes": lambda value: isinstance(value, list | tuple) and all(map(text, value)),
     **dict.fromkeys(("bound", "version"), text),
     "created": is_time,
@@ -227,9 +231,6 @@ class Certificate(SavedRecord):
             **dict.fromkeys(("share", "unsupported_mass"), maybe(number(0.0, 1.0))),
             "candidates": whole(1),
             "series": maybe(whole(1)),
-            "unit": maybe(text),
-            "logger": maybe(text),
-            "units": maybe(whole(0)),
             "horizon": lambda value: maybe(one_of("universal"))(value) or whole(1)(value),
             "split": maybe(lambda value: isinstance(value, Mapping)),
         }
@@ -392,7 +393,6 @@ def assumed_fixed(unit: str | None = None) -> str:
     return f"that {counted} are independent and the logger was fixed ({declared})"
 
 
-ASSUMED_FIXED = "assumed fixed"
 _OLD_ABOUT = "the certificate is of the policy learned from "
 """The text of the note that earlier versions wrote instead of the field `about`."""
 

@@ -31,7 +31,7 @@ from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.oracles import Oracle
 from piwo.policies import Policy
-from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text, whole
+from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
 from piwo.reductions import Joint, PolicySums
 from piwo.reductions.reduce import reduce
 from piwo.reductions.shared_policy import SharedPolicy
@@ -93,9 +93,6 @@ class RegretCertificate(SavedRecord):
         """Return the rule of each field."""
         return {
             **SHARED_RULES,
-            "unit": maybe(text),
-            "units": maybe(whole(0)),
-            "logger": maybe(text),
             "scope": one_of("comparators", "class"),
             "against": lambda value: bool(value) and all(map(_is_bound, value.items())),
         }

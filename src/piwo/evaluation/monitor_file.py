@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from piwo._version import __version__
-from piwo.errors import FileError
+from piwo.checks import each_once
+from piwo.errors import DataError, FileError
 from piwo.files import read_file, write_file
 from piwo.intervals.partition import planned_counts
 from piwo.logs.propensity_error import ErrorBoundRows, PropensityErrorBound
@@ -103,8 +104,8 @@ def read_monitor(path: Path) -> tuple[str, str | None, dict[str, Any]]:
 
 def _page(path: Path) -> dict[str, Any]:
     try:
-        page = json.loads(read_file(path), parse_constant=_no_constant)
-    except (ValueError, RecursionError) as cause:
+        page = json.loads(read_file(path), parse_constant=_no_constant, object_pairs_hook=each_once)
+    except (ValueError, RecursionError, DataError) as cause:
         raise FileError(
             f"{str(path)!r} is not a monitor ({cause}); give a file that Monitor.save wrote"
         ) from None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from piwo._version import __version__
-from piwo.checks import check_path
+from piwo.checks import check_path, each_once
 from piwo.errors import FileError, PiwoError, warn
 from piwo.files import array_from, read_file, unpack
 from piwo.logs.actions import Actions
@@ -153,7 +153,9 @@ def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
             "it is a zip file without policy.json, so it is not a policy file; give a "
             "file that policy.save wrote"
         )
-    page = json.loads(members["policy.json"], parse_constant=_no_constant)
+    page = json.loads(
+        members["policy.json"], parse_constant=_no_constant, object_pairs_hook=each_once
+    )
     if not isinstance(page, dict) or page.get("format") != FORMAT:
         raise FileError("its policy.json is not a piwo policy; give a file that policy.save wrote")
     version = page["version"]
