@@ -36,6 +36,7 @@ def test_the_commands_are_these() -> None:
         ("convert",),
         ("demo",),
         ("evaluate",),
+        ("join",),
         ("learn",),
         ("policy",),
         ("policy", "act"),

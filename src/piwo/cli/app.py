@@ -15,6 +15,7 @@ from piwo.cli.check import check
 from piwo.cli.convert import convert
 from piwo.cli.demo import demo
 from piwo.cli.evaluate import evaluate
+from piwo.cli.join import join
 from piwo.cli.learn import learn
 from piwo.cli.policy import act, show
 from piwo.cli.report import report
@@ -54,7 +55,7 @@ def make_app(all_options: bool = False) -> App:
         config=[Env("PIWO_", command=False), settings],
     )
     app.command(demo, sort_key=0)
-    commands: tuple[Callable[..., Any], ...] = (check, evaluate, learn, report, convert)
+    commands: tuple[Callable[..., Any], ...] = (check, evaluate, learn, report, convert, join)
     for place, function in enumerate(commands, start=1):
         hint = None
         if not all_options:

@@ -30,6 +30,7 @@ __all__ = [
     "comma_list",
     "log_facts",
     "number_of",
+    "range_of",
     "whole",
 ]
 
@@ -232,14 +233,14 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         if self.action_cost is not None:
             costs = costs_of(self.action_cost)
         if self.action_cost_range is not None:
-            cost_range = _range(self.action_cost_range, "--action-cost-range")
+            cost_range = range_of(self.action_cost_range, "--action-cost-range")
         if self.estimate_propensities is not None:
             log = self._estimated(source, given, actions, costs, cost_range)
         else:
             log = piwo.read(
                 source,
                 actions=actions,
-                reward_range=_range(self.reward_range, "--reward-range"),
+                reward_range=range_of(self.reward_range, "--reward-range"),
                 normalize=self.normalize,
                 missing=self.missing,
                 max_levels=self.max_levels,
@@ -313,7 +314,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             source,
             forward=how == "forward",
             actions=actions,
-            reward_range=_range(self.reward_range, "--reward-range"),
+            reward_range=range_of(self.reward_range, "--reward-range"),
             missing=self.missing,
             max_levels=self.max_levels,
             hash_size=self.hash_size,
@@ -400,7 +401,15 @@ def number_of(text: str, option: str) -> float:
         raise UsageError(f"{option} got {text!r}, expected a number") from None
 
 
-def _range(text: str, option: str) -> tuple[float, float]:
+def range_of(text: str, option: str) -> tuple[float, float]:
+    """Return the two numbers of LO,HI.
+
+    Raises:
+        UsageError: naming the option.
+
+    >>> range_of("-1,0", "--reward-range")
+    (-1.0, 0.0)
+    """
     parts = text.split(",")
     if len(parts) != 2:
         raise UsageError(f"{option} got {text!r}, expected LO,HI such as 0,1 or -1,0 or 0,inf")

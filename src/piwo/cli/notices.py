@@ -19,6 +19,7 @@ _OTHER_NAMES = {
     "baseline": "--baseline",
     "epsilon": "--epsilon",
     "incumbent": "--baseline",
+    "on": "--id",
     "q": "--reward-model",
     "random_state": "--seed",
     "segments": "--by",
@@ -30,6 +31,7 @@ _OTHER_NAMES = {
 def _options() -> Mapping[str, str]:
     """Return the option of each argument of Python that has one."""
     # Importing these takes a while, and most commands print no argument.
+    from piwo.cli.join import JoinOptions
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
@@ -39,6 +41,7 @@ def _options() -> Mapping[str, str]:
     # Scores call their parameter lam, beta, threshold, ...; the command calls each --gamma.
     found = {str(kind.parameter): "--gamma" for kind in SCORES.values()}
     classes = (
+        JoinOptions,
         LogOptions,
         EstimateOptions,
         LearnOptions,

@@ -18,6 +18,8 @@ __all__ = ["check_outputs", "files_named", "outputs_and_inputs"]
 
 _INPUTS = ("log", "policy", "baseline", "incumbent", "file", "contexts", "actions", "items")
 """Arguments and options that may name files to read."""
+_TABLES = ("decisions", "outcomes")
+"""Arguments of join; the option --outcomes of others is a list of columns."""
 _TEXT_IN_QUERY = re.compile(r"'((?:[^']|'')*)'")
 """A quoted text in a query, which may be the name of a file that it reads."""
 
@@ -32,7 +34,7 @@ def outputs_and_inputs(bound: BoundArguments) -> tuple[dict[str, Path], list[str
     for name, value in _options(bound):
         if isinstance(value, Path):
             outputs["--" + name.replace("_", "-")] = value
-        elif name in _INPUTS and isinstance(value, str):
+        elif name in (*_INPUTS, *_TABLES) and isinstance(value, str):
             inputs.append(value)
         elif name in _INPUTS and isinstance(value, list):
             inputs += value

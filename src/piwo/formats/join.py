@@ -16,7 +16,8 @@ from piwo.errors import DataError, UsageError
 from piwo.formats.tables import write_tables
 from piwo.logs.options import check_reward_range
 from piwo.logs.source_of import paths_of
-from piwo.messages import argument
+from piwo.messages import Note, argument
+from piwo.records import jsonable
 from piwo.sources.addresses import is_remote
 from piwo.sources.csv import csv_query, header_of
 from piwo.sources.frames import is_frame, to_table
@@ -27,7 +28,7 @@ from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import kind_of
 from piwo.sources.query import QuerySource, cursor_of, quoted
 from piwo.sources.temporary import TemporaryFolder
-from piwo.visible import visible
+from piwo.visible import visible, visible_lines
 
 __all__ = ["Joined", "Several", "join"]
 
@@ -89,14 +90,37 @@ class Joined:
     """The mean reward if every open decision earns the most."""
     until: Any
     """The time up to which outcomes are known."""
+    notes: tuple[Note, ...] = ()
+    """What a reader of the rows must know."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts, the mean rewards, the time and the notes for JSON, without the rows.
+
+        >>> made = join(
+        ...     {"id": [1], "time": [0]},
+        ...     {"id": [1], "time": [1], "reward": [1]},
+        ...     on="id",
+        ...     window=2,
+        ...     until=2,
+        ... )
+        >>> made.to_dict()["arrived"], made.to_dict()["until"]
+        (1, 2.0)
+        """
+        found = dict(vars(self))
+        del found["rows"]
+        if isinstance(self.until, datetime):
+            found["until"] = self.until.isoformat()
+        made: dict[str, Any] = jsonable(found)
+        return made
 
     def __str__(self) -> str:
-        return (
+        line = (
             f"{self.decisions} decisions: {self.arrived} with an outcome, {self.absent} without, "
             f"{self.open} open; {self.outcomes} outcomes: {self.used} used, {self.repeated} "
             f"repeated, {self.late} late, {self.early} early, {self.unmatched} unmatched, "
             f"{self.later} later; mean reward from {self.mean_low:.6g} to {self.mean_high:.6g}"
         )
+        return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 
 def join(
@@ -183,7 +207,7 @@ def join(
             work.match(width, end)
             lowest = reward_range[0] if absent is None else absent
             work.settle(several, width, end, float(lowest), reward_range)
-            return work.finished(out, end)
+            return work.finished(out, end, until is not None)
     finally:
         folder.remove()
 
@@ -289,7 +313,9 @@ class _Join:
         """Return the width of the window and the end of the outcomes, in the unit of the times."""
         is_span = isinstance(window, timedelta)
         if is_span == self.is_number:
-            expected = "a number, in the unit of the times" if self.is_number else "a timedelta"
+            expected = "a span of time, such as 7 days (a timedelta)"
+            if self.is_number:
+                expected = "a number, in the unit of the times"
             raise UsageError(f"{argument('window')} is {window!r}, expected {expected}")
         if isinstance(window, timedelta):
             width: float = _microseconds(window)
@@ -405,8 +431,14 @@ class _Join:
             """
         )
 
-    def finished(self, out: str | Path | None, end: float) -> Joined:
-        """Return the rows and the counts."""
+    def finished(self, out: str | Path | None, end: float, declared: bool) -> Joined:
+        """Return the rows and the counts.
+
+        Args:
+            out: the file; None: a table in memory.
+            end: of the outcomes.
+            declared: whether the user gave it.
+        """
         states = dict(
             self.cursor.execute("select state, count(*) from matched group by state").fetchall()
         )
@@ -447,7 +479,31 @@ class _Join:
             mean_low=mean_low,
             mean_high=mean_high,
             until=until,
+            notes=self._notes(settled.get("open", 0), declared),
         )
+
+    def _notes(self, still_open: int, declared: bool) -> tuple[Note, ...]:
+        """Return what a reader of the rows must know."""
+        notes = []
+        if still_open:
+            low, high = map(repr, self.new[1:3])
+            notes.append(
+                Note(
+                    f"{still_open} of the rewards may still change: read the closed rows alone "
+                    f"({argument('where', self.new[4])}), or take the lower end from {low} and the "
+                    f"upper end from {high}; rows with an outcome alone would be chosen by it",
+                    kind="open",
+                )
+            )
+        if not declared:
+            notes.append(
+                Note(
+                    "the time up to which outcomes are known is that of the latest outcome, so "
+                    f"outcomes say which rows are closed; declare {argument('until')}",
+                    kind="until",
+                )
+            )
+        return tuple(notes)
 
     def _tables(self) -> Iterator[pa.Table]:
         for record in pa.RecordBatchReader.from_stream(self.cursor.sql("from joined")):

@@ -1,0 +1,183 @@
+"""`piwo join`: outcomes that come later, joined to the decisions that they belong to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+import piwo
+from piwo.cli.answer import Answer, command_line
+from piwo.cli.log_options import number_of, range_of
+from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
+from piwo.errors import UsageError
+
+__all__ = ["JoinOptions", "join", "span_of", "time_of"]
+
+_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+"""Milliseconds of the units of --window."""
+_SPAN = re.compile(r"(-?[0-9.]+)(d|h|ms|m|s)")
+
+
+@Parameter(name="*", group=Group("Join", sort_key=1))
+@dataclass(frozen=True)
+class JoinOptions:
+    """Which rows belong together, and what an outcome means."""
+
+    on: Annotated[
+        str | None,
+        Parameter(
+            name="--id", help="Column of the id in both; A,B if they have two names.", show=True
+        ),
+    ] = None
+    window: Annotated[
+        str | None,
+        Parameter(
+            help="How long after its decision an outcome counts: 7d, 12h, 30m, 90s; a number for "
+            "times that are numbers.",
+            show=True,
+            allow_leading_hyphen=True,
+        ),
+    ] = None
+    time: Annotated[
+        str, Parameter(help="Column of the times in both; A,B if they have two names.", show=True)
+    ] = "time"
+    outcome: Annotated[str, Parameter(help="Column of the outcome.", show=True)] = "reward"
+    several: Annotated[
+        str,
+        Parameter(
+            help="What several outcomes of a decision mean: first, last, sum, max, or refuse.",
+            show=True,
+        ),
+    ] = "first"
+    absent: Annotated[
+        float | None,
+        Parameter(
+            help="What a decision without an outcome earned. [default: LO of --reward-range]",
+            show=True,
+            allow_leading_hyphen=True,
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        Parameter(
+            help="Time up to which outcomes are known, 2026-01-31T12:00 or a number. "
+            "[default: that of the latest outcome]",
+            show=True,
+            allow_leading_hyphen=True,
+        ),
+    ] = None
+    reward_range: Annotated[
+        str,
+        Parameter(help="Range LO,HI of the outcome.", show=True, allow_leading_hyphen=True),
+    ] = "0,1"
+
+
+NO_JOIN = JoinOptions()
+
+
+def join(
+    decisions: Annotated[
+        str, Parameter(help="A file, a glob or a query, one row a decision.", show=True)
+    ],
+    outcomes: Annotated[str, Parameter(help="The same, one row an outcome.", show=True)],
+    /,
+    *,
+    out: Annotated[
+        Path,
+        Parameter(help="The file to write, replaced: .parquet, .csv, .tsv, .jsonl.", show=True),
+    ],
+    options: JoinOptions = NO_JOIN,
+    output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
+) -> Answer:
+    """Join outcomes that come later to their decisions, and count what does not fit."""
+    if options.on is None or options.window is None:
+        lacking = "--id, the column of ids"
+        if options.on is not None:
+            lacking = "--window, how long an outcome counts"
+        raise UsageError(f"expected {lacking}; give it")
+    made = piwo.join(
+        decisions,
+        outcomes,
+        on=_pair(options.on),
+        window=span_of(options.window),
+        time=_pair(options.time),
+        outcome=options.outcome,
+        several=options.several,  # type: ignore[arg-type] # (checked by the library)
+        absent=options.absent,
+        until=time_of(options.until),
+        reward_range=range_of(options.reward_range, "--reward-range"),
+        out=out,
+    )
+    words = ["piwo", "check", str(out)]
+    if options.outcome != "reward":
+        words += ["--reward", options.outcome]
+    if options.reward_range != "0,1":
+        words.append(f"--reward-range={options.reward_range}")
+    if made.open:
+        words += ["--where", f"{options.outcome}_closed"]
+    return Answer(
+        f"{made}\nwrote {made.decisions} rows to {out}\n\nnext: {command_line(words)}",
+        {"out": str(out), **made.to_dict()},
+    )
+
+
+def _pair(text: str) -> str | tuple[str, str]:
+    """Return a column name, or the two of A,B."""
+    first, comma, second = text.partition(",")
+    if not comma:
+        return text
+    return first.strip(), second.strip()
+
+
+def span_of(text: str) -> timedelta | float:
+    """Return the value of --window: a span of time, or a number.
+
+    Raises:
+        UsageError: for other text.
+
+    >>> span_of("36h"), span_of("1.5d"), span_of("10")
+    (datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=1, seconds=43200), 10.0)
+    """
+    found = _SPAN.fullmatch(text)
+    if found is None:
+        try:
+            return float(text)
+        except ValueError:
+            raise UsageError(
+                f"--window got {text!r}, expected a span such as 7d, 12h, 30m, 90s or 500ms, or a "
+                "number"
+            ) from None
+    number = number_of(found[1], "--window")
+    try:
+        return timedelta(milliseconds=number * _UNITS[found[2]])
+    except OverflowError:
+        raise UsageError(f"--window got {text!r}, which is too long; give a shorter one") from None
+
+
+def time_of(text: str | None) -> Any:
+    """Return the value of --until: None, a number, or a time.
+
+    Raises:
+        UsageError: for other text.
+
+    >>> time_of("17"), time_of("2026-01-31T12:00")
+    (17.0, datetime.datetime(2026, 1, 31, 12, 0))
+    """
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(
+            f"--until got {text!r}, expected a date or time such as 2026-01-31 or "
+            "2026-01-31T12:00+02:00, or a number"
+        ) from None
