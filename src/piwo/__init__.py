@@ -23,6 +23,7 @@ from piwo import (
 )
 from piwo._version import __version__
 from piwo.certificates import Certificate, RegretCertificate, certify, regret_certificate
+from piwo.decision import Decision, decide
 from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import cross_fit, estimate_propensities
@@ -58,6 +59,7 @@ __all__ = [
     "Certificate",
     "Clip",
     "DataError",
+    "Decision",
     "DoublyRobustLS",
     "Evaluation",
     "Features",
@@ -83,6 +85,7 @@ __all__ = [
     "checkpointing",
     "compare",
     "cross_fit",
+    "decide",
     "estimate_propensities",
     "estimators",
     "evaluate",

@@ -1,0 +1,559 @@
+"""The decision: evaluations, the health of the log and certificates in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from piwo.certificates.certificate import Certificate
+from piwo.checks import check_kind, check_positive
+from piwo.errors import UsageError
+from piwo.evaluation.record import Evaluation
+from piwo.health.record import Health, label_text
+from piwo.messages import Note, argument
+from piwo.records import Record
+from piwo.visible import visible
+
+__all__ = ["Decision", "Units", "decide", "decide_by_certificate", "rounded"]
+
+Verdict = Literal["switch", "keep", "unfit"]
+
+_FATAL = ("propensities-too-small", "no-exploration")
+"""Findings that make every value doubtful, whichever policy the log was checked for."""
+_WEAKENING = (
+    "assumed-fixed",
+    "by-unit",
+    "undeclared-units",
+    "estimated-propensities",
+    "allowed-error",
+    "copies",
+    "logger",
+    "learning",
+    "learning-approximate",
+    "propensity-mismatch",
+    "provenance",
+    "sorted",
+    "in-sample-baseline",
+    "unverified",
+)
+"""Notes on what the statement assumes, or on what speaks against it."""
+_UNSUPPORTED = 0.01
+"""From this share of the policy on, actions that the log lacks are worth exploring."""
+_EXPLORE = 0.05
+"""The share of decisions that is proposed for exploring."""
+_NAMED = 5
+_FAR = 1000.0
+"""More than so many times the rows at hand are not worth a number."""
+
+
+@dataclass(frozen=True)
+class Units:
+    """How gains are written: so many of a unit, in so many decisions.
+
+    >>> Units("clicks", 100.0, "visits").gain(0.00512)
+    '0.512 clicks'
+    """
+
+    unit: str = ""
+    """What the reward counts, such as "clicks"; empty: no name."""
+    per: float = 1.0
+    """Gains are in so many decisions."""
+    decisions: str = "decisions"
+    """What a row is, in the plural, such as "visits"."""
+
+    def __post_init__(self) -> None:
+        check_kind("unit_name", self.unit, str)
+        check_kind("row_name", self.decisions, str)
+        check_positive("per", self.per)
+
+    @property
+    def each(self) -> str:
+        """In how many decisions, such as "in 100 visits"."""
+        if self.per == 1.0:
+            return f"a {_singular(self.decisions)}"
+        return f"in {self.per:,.10g} {self.decisions}"
+
+    @property
+    def axis(self) -> str:
+        """The unit of gains, such as "clicks in 100 visits"."""
+        return f"{self.unit or 'reward'} {self.each}"
+
+    def gain(self, value: float, text: str | None = None) -> str:
+        """Return a number of the reward's unit, or a text for it, with the unit's name."""
+        if text is None:
+            text = f"{value * self.per:.4g}"
+        return f"{text} {self.unit}".rstrip()
+
+
+@dataclass(frozen=True)
+class Decision(Record):
+    """Whether to switch, to keep what runs today, or that the log cannot say.
+
+    Gains are in the reward's own unit, in `per` decisions. A decision says no more than the bounds
+    that it comes from: "switch" needs a lower bound on the improvement above 0 that holds for all
+    policies compared together, and no guardrail that is certified to be broken.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000
+    ... )
+    >>> both = {x: piwo.policies.Constant(x, log.actions) for x in log.actions}
+    >>> found = decide(piwo.compare(log, both), units=Units("clicks", 100, "visits"))
+    >>> found.verdict, found.policy
+    ('switch', 'a')
+    >>> print(found.sentence)
+    Switch to a: it earns at least 46 clicks more in 100 visits than today's system (95 %, 1,000
+    visits).
+    """
+
+    verdict: Verdict
+    policy: str
+    """The policy to switch to; else the one that looks best."""
+    over: str
+    """What it is compared with, in words, such as "today's system"."""
+    gain: float | None
+    """Its estimated gain, in `per` decisions; None: not defined."""
+    gain_lower: float | None
+    """Lower bound on the gain; None: there is none."""
+    gain_upper: float | None
+    """Upper end of its value's interval minus the mean logged reward, which the log shows without a
+    bound; None: there is none, as for gains over another baseline."""
+    level: float
+    """1 - delta."""
+    simultaneous: int
+    """For how many policies the bounds hold together."""
+    rows: int
+    """How many rows, or units if there are any."""
+    units: Units
+    sentence: str
+    """The decision in words."""
+    settles: str | None
+    """What would settle it, in words; None: nothing needs settling, or nothing can be said."""
+    rows_needed: int | None = None
+    """About so many rows more, an estimate; None: unknown, or none."""
+    explore: tuple[str, ...] = ()
+    """Actions that the log lacks and the policy plays."""
+    caveats: tuple[Note, ...] = ()
+    """What the decision assumes, and what speaks against it."""
+
+    def __str__(self) -> str:
+        lines = [self.sentence]
+        if self.settles is not None:
+            lines.append(self.settles)
+        return visible(" ".join(lines))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """What one policy shows, from an evaluation or a certificate."""
+
+    name: str
+    value: float | None
+    upper: float | None
+    gain_lower: float | None
+    today: float | None
+    refused: tuple[str, ...]
+    """Why it must not run although it may be better."""
+    unproved: Note | None
+    unsupported: float | None
+    notes: tuple[Note, ...]
+
+    @property
+    def gain(self) -> float | None:
+        """The estimated gain over today."""
+        if self.value is None or self.today is None:
+            return None
+        return self.value - self.today
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is certified better, and may run."""
+        return self.gain_lower is not None and self.gain_lower > 0.0 and not self.refused
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What all candidates share."""
+
+    over: str
+    rows: int
+    delta: float
+    simultaneous: int
+    units: Units
+    cost: bool
+    assumes: str | None
+    by_baseline: bool
+
+    @property
+    def evidence(self) -> str:
+        """The level and the number of rows, in parentheses."""
+        level = f"{100.0 * (1.0 - self.delta):.6g} %"
+        assumed = ""
+        if self.assumes is not None:
+            assumed = f", if {self.assumes}"
+        return f"({level}, {self.rows:,} {self.units.decisions}{assumed})"
+
+
+def decide(
+    evaluations: Mapping[str, Evaluation] | Iterable[Evaluation],
+    *,
+    health: Health | None = None,
+    units: Units | None = None,
+    at_least: float | None = None,
+    assumes: str | None = None,
+) -> Decision:
+    """Return what evaluations say: switch, keep, or that it cannot be told.
+
+    Args:
+        evaluations: all of one `piwo.compare`, or one of `piwo.evaluate`; to leave out those that
+            looked bad is not allowed.
+        health: the result of `piwo.check`; a log whose propensities contradict its actions, or
+            that never explored, is "unfit".
+        units: how gains are written.
+        at_least: a least value that a policy must be certified to have, in the reward's unit.
+        assumes: what the results assume of the propensities (`Log.assumption`); None: nothing.
+
+    Returns:
+        A `Decision`.
+
+    Raises:
+        UsageError: for no evaluations.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(action=["a", "b"] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4)
+    >>> print(decide([piwo.evaluate(log, piwo.policies.Constant("a", log.actions))]).sentence)
+    Keep today's system: constant:a is not proved better on 4 decisions; it may earn up to 0.5 more,
+    or 0.6 less, a decision.
+    """
+    listed = list(evaluations.values() if isinstance(evaluations, Mapping) else evaluations)
+    if not listed:
+        raise UsageError(f"{argument('evaluations')} is empty; pass at least one")
+    first = listed[0]
+    count = first.rows
+    if first.units is not None:
+        count = first.units
+    frame = _Frame(
+        over=_today(first.baseline, first.logger),
+        rows=count,
+        delta=first.delta,
+        simultaneous=first.simultaneous,
+        units=units or Units(),
+        cost=first.cost,
+        assumes=assumes,
+        by_baseline=first.baseline is not None,
+    )
+    candidates = [_of_evaluation(one, at_least) for one in listed]
+    return _decision(candidates, frame, health)
+
+
+def decide_by_certificate(
+    certificate: Certificate, name: str, *, units: Units | None = None
+) -> Decision:
+    """Return what the certificate of a learned policy says: switch or keep.
+
+    Args:
+        certificate: of `piwo.certify` or a learner.
+        name: of the policy.
+        units: how gains are written.
+
+    >>> made = Certificate(
+    ...     kind="held-out", value=0.6, value_lower=0.5, improvement_lower=0.04, logging_value=0.5
+    ... )
+    >>> print(decide_by_certificate(made, "policy.piwo").sentence)
+    Switch to policy.piwo: it earns at least 0.04 more a decision than today's system (95 %, 0
+    decisions).
+    """
+    count = certificate.rows
+    if certificate.units is not None:
+        count = certificate.units
+    frame = _Frame(
+        over=_today(certificate.baseline, certificate.logger),
+        rows=count,
+        delta=certificate.delta,
+        simultaneous=certificate.candidates,
+        units=units or Units(),
+        cost=certificate.cost,
+        assumes=certificate.assumes,
+        by_baseline=certificate.baseline is not None,
+    )
+    refused = [why for why in certificate.refusals if not why.startswith("not certified better")]
+    today = certificate.logging_value
+    if certificate.baseline is not None:
+        today = certificate.baseline_value
+    # A certificate about another policy proves nothing of the one that it is stored with.
+    gain_lower = certificate.improvement_lower
+    if not certificate.certified:
+        gain_lower = None if certificate.certified is None else min(gain_lower or 0.0, 0.0)
+    one = _Candidate(
+        name=name,
+        value=certificate.value,
+        upper=None,
+        gain_lower=gain_lower,
+        today=today,
+        refused=tuple(refused),
+        unproved=None,
+        unsupported=certificate.unsupported_mass,
+        notes=tuple(note for note in certificate.notes if isinstance(note, Note)),
+    )
+    return _decision([one], frame, None)
+
+
+def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
+    refused = [str(guard) for guard in one.guardrails if guard.harmful]
+    if at_least is not None and not one.reaches(at_least):
+        refused.append(f"its value is not certified to be at least {at_least:g}")
+    today = one.logging_value
+    if one.baseline is not None:
+        today = one.baseline_value
+    return _Candidate(
+        name=one.name,
+        value=one.value,
+        upper=one.upper,
+        gain_lower=one.improvement_lower,
+        today=today,
+        refused=tuple(refused),
+        unproved=one.no_interval,
+        unsupported=one.unsupported_mass,
+        notes=one.notes,
+    )
+
+
+def _today(baseline: str | None, logger: str | None) -> str:
+    if baseline is not None:
+        return f"the baseline {visible(baseline)}"
+    if logger == "learning":
+        return "the average of today's learning system"
+    return "today's system"
+
+
+def _decision(candidates: Sequence[_Candidate], frame: _Frame, health: Health | None) -> Decision:
+    unfit = _unfit(candidates, health)
+    best = _likeliest(candidates)
+    if unfit is not None:
+        return _made("unfit", best, frame, f"Cannot be told: {unfit}.", None)
+    proved = [one for one in candidates if one.proved]
+    if proved:
+        best = max(proved, key=lambda one: one.gain_lower or 0.0)
+        return _made("switch", best, frame, _switch_text(best, frame), None)
+    explore = _explored(best, health)
+    needed = rows_needed(best.gain, best.gain_lower, frame.rows)
+    settles = _settles(best, frame, needed, explore)
+    text = _keep_text(best, frame, len(candidates))
+    return _made("keep", best, frame, text, settles, needed, explore)
+
+
+def _unfit(candidates: Sequence[_Candidate], health: Health | None) -> str | None:
+    """Return why nothing can be told, in words; None if something can."""
+    if health is not None:
+        for finding in health.findings:
+            if finding.severity == "unfit" and finding.kind in _FATAL:
+                return f"unfit log, because {finding.text}"
+    if any(one.gain_lower is not None for one in candidates):
+        return None
+    reasons = [one.unproved for one in candidates if one.unproved is not None]
+    if not reasons:
+        # Intervals without a bound on the improvement, as of rewards without an upper end.
+        return "no improvement can be bounded, as rewards have no upper end"
+    kinds = {why.kind for why in reasons}
+    if kinds == {"in-sample"}:
+        return (
+            "the policies were learned from these rows, which therefore prove nothing of them; "
+            "evaluate them on other rows"
+        )
+    others = [why for why in reasons if why.kind != "in-sample"]
+    return f"unfit log, because {others[0]}"
+
+
+def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
+    """Return the candidate that looks best: with a bound rather than without, not today's own."""
+
+    def rank(one: _Candidate) -> tuple[bool, bool, float]:
+        gain = one.gain
+        if gain is None:
+            gain = -math.inf
+        # The improvement of what all are compared with over itself is bounded by exactly 0.
+        return one.gain_lower is not None, one.gain_lower != 0.0, gain
+
+    return max(candidates, key=rank)
+
+
+def _switch_text(best: _Candidate, frame: _Frame) -> str:
+    gain_lower = best.gain_lower or 0.0
+    step = abs((best.gain or gain_lower) - gain_lower)
+    text = rounded(gain_lower * frame.units.per, step * frame.units.per, down=True)
+    amount = frame.units.gain(gain_lower, text)
+    does, how = _verb(frame)
+    return (
+        f"Switch to {visible(best.name)}: it {does} at least {amount} {how[0]} "
+        f"{frame.units.each} than {frame.over} {frame.evidence}."
+    )
+
+
+def _keep_text(best: _Candidate, frame: _Frame, count: int) -> str:
+    who, it = "no candidate is", "the best"
+    if count == 1:
+        who, it = f"{visible(best.name)} is not", "it"
+    start = f"Keep {frame.over}: {who} proved better on {frame.rows:,} {frame.units.decisions}"
+    if best.refused and best.gain_lower is not None and best.gain_lower > 0.0:
+        why = "; ".join(best.refused)
+        return visible(f"Keep {frame.over}: {best.name} is better, but must not run: {why}.")
+    lower, upper = _range(best, frame)
+    if lower is None or upper is None:
+        return f"{start}."
+    per, (more, less) = frame.units.per, _verb(frame)[1]
+    step = (upper - lower) * per
+    most = rounded(max(0.0, upper) * per, step, down=False)
+    least = rounded(max(0.0, -lower) * per, step, down=False)
+    # A bare verb: "may earn".
+    does = _verb(frame)[0].removesuffix("s")
+    return (
+        f"{start}; {it} may {does} up to {frame.units.gain(upper, most)} {more}, or {least} "
+        f"{less}, {frame.units.each}."
+    )
+
+
+def _range(best: _Candidate, frame: _Frame) -> tuple[float | None, float | None]:
+    """Return the ends of the gain; the upper end is over the mean logged reward."""
+    if frame.by_baseline or best.upper is None or best.today is None:
+        return best.gain_lower, None
+    return best.gain_lower, best.upper - best.today
+
+
+def _verb(frame: _Frame) -> tuple[str, tuple[str, str]]:
+    """Return what a policy does, and the words for better and worse: costs are to be low."""
+    if frame.cost:
+        return "costs", ("less", "more")
+    return "earns", ("more", "less")
+
+
+def rows_needed(gain: float | None, gain_lower: float | None, rows: int) -> int | None:
+    """Return about how many rows more would prove an estimated gain; None: no number helps.
+
+    An estimate, not a promise: it takes the estimated gain g for the true one, and lets the
+    distance from g to its lower bound shrink with one over the root of the number of rows.
+
+    Formula: n (((g - lower)/g)^2 - 1), rounded up to two digits.
+
+    Args:
+        gain: g, estimated.
+        gain_lower: its lower bound.
+        rows: n.
+
+    >>> rows_needed(0.1, -0.1, 1000), rows_needed(-0.1, -0.3, 1000)
+    (3000, None)
+    """
+    if gain is None or gain_lower is None or gain <= 0.0 or gain_lower > 0.0:
+        return None
+    # (g - lower) sqrt(n / n') <= g
+    more = rows * (((gain - gain_lower) / gain) ** 2 - 1.0)
+    if not 0.0 <= more < _FAR * max(rows, 1):
+        return None
+    step = 10.0 ** max(0, math.floor(math.log10(max(more, 1.0))) - 1)
+    return int(math.ceil(max(more, 1.0) / step) * step)
+
+
+def _settles(
+    best: _Candidate, frame: _Frame, needed: int | None, explore: Sequence[str]
+) -> str | None:
+    """Return what would settle an open question, in words."""
+    advice = []
+    if best.gain is not None and best.gain <= 0.0:
+        advice.append("a better candidate: by its estimate this one earns no more than today")
+    elif needed is not None:
+        advice.append(
+            f"about {needed:,} {frame.units.decisions} more at today's exploration (an estimate: "
+            "bounds narrow with one over the root of their number, if the estimated gain is right)"
+        )
+    elif best.gain is not None and best.gain_lower is not None:
+        advice.append(
+            f"more than {_FAR:,.0f} times these rows at today's exploration, so that other "
+            "exploration or a better candidate is needed"
+        )
+    if explore:
+        named = ", ".join(explore[:_NAMED])
+        if len(explore) > _NAMED:
+            named += f" and {len(explore) - _NAMED} more"
+        advice.append(f"exploring {_EXPLORE:g} on these actions that the log lacks: {named}")
+    if not advice:
+        return None
+    return visible(f"What would settle it: {'; or '.join(advice)}.")
+
+
+def _explored(best: _Candidate, health: Health | None) -> tuple[str, ...]:
+    """Return the actions to explore: never logged, if the policy plays such actions."""
+    if health is None or (best.unsupported or 0.0) < _UNSUPPORTED:
+        return ()
+    return tuple(label_text(label) for label in health.never_logged)
+
+
+def _made(
+    verdict: Verdict,
+    best: _Candidate,
+    frame: _Frame,
+    sentence: str,
+    settles: str | None,
+    needed: int | None = None,
+    explore: tuple[str, ...] = (),
+) -> Decision:
+    """Return the record, with gains in `per` decisions."""
+    lower, upper = _range(best, frame)
+    caveats = [note for note in best.notes if note.kind in _WEAKENING]
+
+    def scaled(value: float | None) -> float | None:
+        if value is None:
+            return None
+        return value * frame.units.per
+
+    return Decision(
+        verdict=verdict,
+        policy=best.name,
+        over=frame.over,
+        gain=scaled(best.gain),
+        gain_lower=scaled(lower),
+        gain_upper=scaled(upper),
+        level=1.0 - frame.delta,
+        simultaneous=frame.simultaneous,
+        rows=frame.rows,
+        units=frame.units,
+        sentence=visible(sentence),
+        settles=settles,
+        rows_needed=needed,
+        explore=explore,
+        caveats=tuple(caveats),
+    )
+
+
+def rounded(value: float, step: float, *, down: bool) -> str:
+    """Return a number with the digits that mean something, never rounded in one's favor.
+
+    Args:
+        value: the number.
+        step: how uncertain it is; its first digit is the last one that is shown.
+        down: round toward minus infinity, as lower bounds are; else toward infinity.
+
+    >>> rounded(0.5349, 0.3, down=True), rounded(0.5349, 0.03, down=True)
+    ('0.5', '0.53')
+    >>> rounded(0.0213, 0.4, down=True), rounded(1234.5, 100.0, down=False)
+    ('0.02', '1,300')
+    """
+    if value == 0.0 or not math.isfinite(value):
+        return f"{value:g}"
+    # of a number smaller than its uncertainty, its own first digit
+    scale = min(abs(step) or abs(value), abs(value))
+    unit = 10.0 ** math.floor(math.log10(scale) + 1e-9)
+    count = value / unit
+    # rounding errors of the quotient must not cost a digit
+    whole = math.floor(count + 1e-9) if down else math.ceil(count - 1e-9)
+    digits = max(0, -math.floor(math.log10(unit) + 1e-9))
+    return f"{whole * unit:,.{digits}f}"
+
+
+def _singular(plural: str) -> str:
+    """Return what one of several is called.
+
+    >>> _singular("visits"), _singular("people")
+    ('visit', 'people')
+    """
+    return plural.removesuffix("s")

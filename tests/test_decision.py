@@ -1,0 +1,154 @@
+"""Decisions say no more than the bounds that they come from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import piwo
+from piwo.certificates import Certificate
+from piwo.decision import Units, decide_by_certificate, rounded, rows_needed
+from piwo.errors import UsageError
+from piwo.evaluation import Guardrail, GuardrailResult
+from piwo.messages import Note
+
+
+def log_of(n: int = 4000, gain: float = 0.1, propensity: float = 0.3) -> piwo.Log:
+    rng = np.random.default_rng(0)
+    b = rng.random(n) < 0.3
+    reward = rng.random(n) < np.where(b, 0.3 + gain, 0.3)
+    return piwo.Log.from_arrays(
+        action=np.where(b, "B", "A"),
+        reward=reward * 1.0,
+        propensity=np.where(b, propensity, 1.0 - 0.3),
+        actions=["A", "B"],
+        logger="fixed",
+    )
+
+
+def constant(log: piwo.Log, label: str) -> dict[str, piwo.Evaluation]:
+    return piwo.compare(log, {label: piwo.policies.Constant(label, log.actions)})
+
+
+def test_switch_says_the_bound_and_no_more() -> None:
+    found = constant(log_of(), "B")
+    made = piwo.decide(found, units=Units("clicks", 100.0, "visits"))
+    assert (made.verdict, made.policy) == ("switch", "B")
+    assert made.sentence.startswith("Switch to B: it earns at least ")
+    assert made.sentence.endswith("in 100 visits than today's system (95 %, 4,000 visits).")
+    said = float(made.sentence.split("at least ")[1].split()[0])
+    assert 0 < said <= 100.0 * found["B"].improvement_lower
+    assert made.gain_lower == pytest.approx(100.0 * found["B"].improvement_lower)
+    assert made.to_dict()["units"] == {"unit": "clicks", "per": 100.0, "decisions": "visits"}
+
+
+def test_keep_says_what_would_settle_it() -> None:
+    made = piwo.decide(constant(log_of(gain=0.02), "B"))
+    assert made.verdict == "keep"
+    assert "B is not proved better on 4,000 decisions; it may earn up to" in made.sentence
+    assert made.rows_needed is not None
+    assert made.rows_needed > 4000
+    assert f"about {made.rows_needed:,} decisions more" in made.settles
+    worse = piwo.decide(constant(log_of(gain=-0.1), "B"))
+    assert worse.rows_needed is None
+    assert "a better candidate" in worse.settles
+
+
+def test_the_best_of_several_is_named_and_today_is_not() -> None:
+    log = log_of()
+    given = {x: piwo.policies.Constant(x, log.actions) for x in log.actions}
+    given["logging"] = piwo.policies.Logging()
+    assert piwo.decide(piwo.compare(log, given)).policy == "B"
+    del given["B"]
+    # what all are compared with is exactly as good as itself, and is not the candidate
+    assert piwo.decide(piwo.compare(log, given)).policy == "A"
+
+
+def test_an_unfit_log_decides_nothing() -> None:
+    lying = log_of(propensity=0.1)
+    made = piwo.decide(constant(lying, "B"), health=piwo.check(lying))
+    assert made.verdict == "unfit"
+    assert made.sentence.startswith("Cannot be told: unfit log, because logged propensities do")
+
+
+def test_a_policy_learned_from_these_rows_proves_nothing() -> None:
+    rng = np.random.default_rng(1)
+    log = piwo.Log.from_arrays(
+        context=rng.normal(size=(400, 1)),
+        action=rng.integers(0, 2, 400),
+        reward=rng.random(400),
+        propensity=np.full(400, 0.5),
+    )
+    learned = piwo.PIWO().fit(log).policy_
+    made = piwo.decide(piwo.compare(log, {"learned": learned}))
+    assert made.verdict == "unfit"
+    assert "learned from these rows" in made.sentence
+
+
+def test_certified_harm_and_a_missed_least_value_refuse() -> None:
+    one = constant(log_of(), "B")["B"]
+    guard = Guardrail.of("complaints<=.01")
+    harm = GuardrailResult.made(guard, 0.02, 0.1, 0.025, "deadline")
+    made = piwo.decide([replace(one, guardrails=(harm,))])
+    assert made.verdict == "keep"
+    assert "must not run: complaints <= 0.01: certified harm" in made.sentence
+    made = piwo.decide([one], at_least=0.99)
+    assert made.verdict == "keep"
+    assert "must not run: its value is not certified to be at least 0.99" in made.sentence
+
+
+def test_costs_are_to_be_low() -> None:
+    one = replace(constant(log_of(), "B")["B"], cost=True)
+    assert "B: it costs at least 0.0" in piwo.decide([one]).sentence
+    assert "less a decision than today's system" in piwo.decide([one]).sentence
+
+
+def test_caveats_are_named() -> None:
+    one = constant(log_of(), "B")["B"]
+    noted = replace(one, notes=(Note("copies", kind="copies"), Note("far", kind="upper-end")))
+    assert piwo.decide([noted]).caveats == ("copies",)
+    assumed = piwo.decide([one], assumes="the estimates are right").sentence
+    assert assumed.endswith("4,000 decisions, if the estimates are right).")
+
+
+def test_labels_are_made_visible() -> None:
+    one = replace(constant(log_of(), "B")["B"], name="x\x1b[2J")
+    assert "\x1b" not in piwo.decide([one]).sentence
+
+
+def test_certificates_decide() -> None:
+    made = Certificate(
+        kind="held-out",
+        value=0.6,
+        value_lower=0.5,
+        improvement_lower=0.04,
+        logging_value=0.5,
+        rows=900,
+    )
+    assert decide_by_certificate(made, "p").verdict == "switch"
+    kept = replace(made, improvement_lower=-0.1)
+    assert decide_by_certificate(kept, "p").verdict == "keep"
+    # of another policy: nothing is proved for this one
+    assert decide_by_certificate(replace(made, about="other"), "p").verdict != "switch"
+
+
+def test_rows_needed_by_hand() -> None:
+    # distance 0.2 must shrink to 0.1: four times the rows
+    assert rows_needed(0.1, -0.1, 1000) == 3000
+    assert rows_needed(0.001, -0.9, 1000) is None
+    assert rows_needed(None, -0.9, 1000) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "step", "down", "text"),
+    [(0.5349, 0.3, True, "0.5"), (0.5349, 0.3, False, "0.6"), (30.0, 7.0, True, "30")],
+)
+def test_rounding_is_never_in_ones_favor(value: float, step: float, down: bool, text: str) -> None:
+    assert rounded(value, step, down=down) == text
+
+
+def test_arguments() -> None:
+    with pytest.raises(UsageError, match="evaluations is empty"):
+        piwo.decide([])
+    with pytest.raises(UsageError, match="per"):
+        Units("clicks", 0.0)
