@@ -7,13 +7,14 @@ import json
 import math
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 from piwo.checks import each_once
+from piwo.display import Display, field_rows, frame_of
 from piwo.errors import DataError, FileError
 from piwo.files import read_file, write_file
 
@@ -21,6 +22,7 @@ __all__ = [
     "Record",
     "Rule",
     "SavedRecord",
+    "frames_field",
     "jsonable",
     "maybe",
     "now",
@@ -53,18 +55,63 @@ def jsonable(value: Any) -> Any:
     return value
 
 
+def frames_field() -> Any:
+    """Return the field `frames` of a result: kept in memory, neither compared nor saved.
+
+    >>> frames_field().compare
+    False
+    """
+    return field(default=None, kw_only=True, repr=False, compare=False)
+
+
 class Record:
-    """Base of results: frozen dataclasses that can be written as JSON.
+    """Base of results: frozen dataclasses that can be written as JSON, and shown in notebooks.
 
     >>> from piwo.estimators.slope import Slope
-    >>> issubclass(Slope, Record)
-    True
+    >>> made = Slope("new", "ix", 0.1, 0.5, 0.01, 0.1, 100, ())
+    >>> made.to_frame().column("value").to_pylist()
+    [0.5]
     """
+
+    frames: str | None = None
+    """The library of the frame that the log was read from, "pandas" or "polars"; None: of none."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON: no NaN, no infinity."""
         made: dict[str, Any] = jsonable(asdict(self))  # type: ignore[call-overload]
+        made.pop("frames", None)
         return made
+
+    def frame_columns(self) -> dict[str, Sequence[Any]]:
+        """Return the columns of `to_frame`: the fields that are text or numbers, in one row."""
+        columns: dict[str, Sequence[Any]] = {}
+        for one in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            plain = isinstance(value, str | int | float) or value is None
+            if plain and one.name != "frames":
+                columns[one.name] = [value]
+        return columns
+
+    def to_frame(self, kind: str | None = None) -> Any:
+        """Return the record as a data frame.
+
+        Args:
+            kind: "pandas", "polars" or "arrow"; None: as the log was, an Arrow table if that was no
+                frame.
+
+        Raises:
+            UsageError: for another kind, and if the library is not installed.
+        """
+        return frame_of(self.frame_columns(), kind or self.frames)
+
+    def display(self) -> Display:
+        """Return the record as it is shown in a notebook."""
+        notes = getattr(self, "notes", ())
+        rows = field_rows(Record.frame_columns(self))
+        return Display(type(self).__name__, ("field", "value"), rows, tuple(map(str, notes)))
+
+    def _repr_html_(self) -> str:
+        return self.display().html
 
 
 class SavedRecord(Record):
@@ -119,7 +166,7 @@ class SavedRecord(Record):
     @classmethod
     def _read(cls, record: Mapping[str, Any]) -> Self:
         """Return the record, or raise for the first field that breaks its rule."""
-        known = cls.__dataclass_fields__  # type: ignore[attr-defined]
+        known = cls.__dataclass_fields__.keys() - {"frames"}  # type: ignore[attr-defined]
         given = {key: value for key, value in record.items() if key in known}
         low, high = given["reward_range"]
         given["reward_range"] = (low, math.inf if high is None else high)

@@ -143,7 +143,11 @@ def functions_with_notes() -> set[Callable[..., Any]]:
             if not inspect.isfunction(one) or "log" not in inspect.signature(one).parameters:
                 continue
             made = typing.get_type_hints(one)["return"]
-            for kind in (made, *typing.get_args(made)):
+            kinds = [made, *typing.get_args(made)]
+            # A mapping of its own kind says in its base what it holds.
+            for base in getattr(made, "__orig_bases__", ()):
+                kinds += typing.get_args(base)
+            for kind in kinds:
                 if "notes" in getattr(kind, "__dataclass_fields__", ()):
                     found.add(one)
     return found

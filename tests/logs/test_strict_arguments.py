@@ -158,10 +158,13 @@ def test_a_dictionary_that_holds_a_value_twice() -> None:
     assert set(part.actions) <= {"a", "b"}
 
 
-def test_a_log_is_shown_in_one_line() -> None:
-    shown = repr(log_of(policies={"new": [0.1] * N}))
-    assert shown.startswith("Log('the arrays', action='action', reward='reward'")
-    assert "\n" not in shown
+def test_a_log_is_shown_in_three_lines_without_reading_it() -> None:
+    log = log_of(policies={"new": [0.1] * N})
+    first, second, _ = repr(log).splitlines()
+    assert first == f"Log of 'the arrays': {N} rows, actions not counted yet"
+    assert second.startswith("  columns: action='action', reward='reward'")
+    assert len(log.actions) > 0
+    assert f"{len(log.actions)} actions" in repr(log)
     cost = read(pa.table({"action": ["a"], "c": [0.0], "propensity": [0.5]}), cost="c")
     assert "cost='c'" in repr(cost)
     assert "reward='" not in repr(cost)

@@ -9,11 +9,22 @@ from typing import Any, ClassVar, Literal, get_args
 
 from piwo._version import __version__
 from piwo.bounds.propensity_test import SUSPICIOUS
+from piwo.display import Display, Ruler
 from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.record import compared_with, rows_text
 from piwo.evaluation.segment import Segment
 from piwo.messages import argument, rendered
-from piwo.records import Rule, SavedRecord, is_time, maybe, number, one_of, text, whole
+from piwo.records import (
+    Rule,
+    SavedRecord,
+    frames_field,
+    is_time,
+    maybe,
+    number,
+    one_of,
+    text,
+    whole,
+)
 from piwo.visible import visible_lines
 
 __all__ = ["NO_BOUND", "SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
@@ -150,6 +161,7 @@ class Certificate(SavedRecord):
     version: str = __version__
     created: str = ""
     notes: tuple[str, ...] = ()
+    frames: str | None = frames_field()
 
     @property
     def certified(self) -> bool | None:
@@ -262,6 +274,28 @@ class Certificate(SavedRecord):
             f"rows={self.rows}",
         ]
         return f"Certificate({self.kind!r}, {', '.join(facts)})"
+
+    def display(self) -> Display:
+        """Return the certificate as it is shown in a notebook."""
+        value, compared = self.value, self.logging_value
+        if self.baseline is not None:
+            compared = self.baseline_value
+        gain = None
+        if value is not None and compared is not None:
+            gain = value - compared
+        # From the estimate to its lower bound is about the half width of an interval.
+        ruler = Ruler.of([(self.value_lower, value)])
+        rows = [
+            ("value", ruler.value(value), ruler.lower(self.value_lower)),
+            (f"gain over {self.over}", ruler.value(gain), ruler.lower(self.improvement_lower)),
+        ]
+        rows += [(str(one.column), "", str(one)) for one in self.guardrails]
+        rest = rows_text(self.rows, self.units, self.unit)
+        level = f"each with probability at least {100.0 * (1.0 - self.delta):.6g} %"
+        title = f"{self._verdict}; {self.kind}, {self.bound} bound, {rest}; {level}"
+        return Display(
+            title, ("", "estimate", "at least"), tuple(rows), tuple(map(str, self.notes))
+        )
 
     def __str__(self) -> str:
         head = f"{self.kind} certificate, {self.bound} bound, delta {self.delta:g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -18,6 +18,7 @@ from piwo.certificates.request import (
     in_sample_message,
 )
 from piwo.checks import check_kind
+from piwo.display import Display
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction
@@ -31,11 +32,12 @@ from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.oracles import Oracle
 from piwo.policies import Policy
-from piwo.records import Rule, SavedRecord, maybe, now, number, one_of, text
+from piwo.records import Rule, SavedRecord, frames_field, maybe, now, number, one_of, text
 from piwo.reductions import Joint, PolicySums
 from piwo.reductions.reduce import reduce
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, LSLinear
+from piwo.visible import number as shown
 from piwo.visible import visible_lines
 
 __all__ = ["RegretCertificate", "regret_certificate"]
@@ -81,6 +83,7 @@ class RegretCertificate(SavedRecord):
     actions; "deadline-cv" or "mixture-cv", from those of all actions."""
     logger: str | None = None
     """The declared logger; "assumed fixed": see `Certificate.logger`."""
+    frames: str | None = frames_field()
 
     @property
     def regret_upper(self) -> float | None:
@@ -96,6 +99,17 @@ class RegretCertificate(SavedRecord):
             "scope": one_of("comparators", "class"),
             "against": lambda value: bool(value) and all(map(_is_bound, value.items())),
         }
+
+    def frame_columns(self) -> dict[str, Sequence[Any]]:
+        """Return the columns of `to_frame`: a row a comparator."""
+        return {"against": list(self.against), "regret_upper": list(self.against.values())}
+
+    def display(self) -> Display:
+        """Return the bounds as they are shown in a notebook."""
+        rows = tuple((name, shown(most)) for name, most in self.against.items())
+        size = rows_text(self.rows, self.units, self.unit)
+        title = f"{self.kind} regret certificate, {size}; bounds hold together at {self.delta:g}"
+        return Display(title, ("below", "by at most"), rows, tuple(map(str, self.notes)))
 
     def __str__(self) -> str:
         number = rows_text(self.rows, self.units, self.unit)
@@ -370,6 +384,7 @@ def _regret(
     if why_not is None:
         against = {name: log.span * min(1.0, x) for name, x in most.items()}
     return RegretCertificate(
+        frames=log.frames,
         scope=scope,
         against=against,
         delta=delta,

@@ -250,6 +250,7 @@ class CertificateRequest:
         if n:
             logged, mean_weight = log.value(moments.reward / n), moments.w / n
         made = Certificate(
+            frames=log.frames,
             kind=self.kind,
             value=_point_estimate(log, moments),
             value_lower=None,

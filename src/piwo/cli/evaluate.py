@@ -192,11 +192,13 @@ def evaluated(
         rate_cap=estimate.rate_cap,
         horizon=horizon_of(estimate.horizon),
     )
+    renamed = {}
     for name, one in found.items():
+        renamed[name] = one
         # The word that was typed names the baseline; the logging policy has no name here.
         if one.baseline is not None:
-            found[name] = replace(one, baseline=baseline)
-    return log, found
+            renamed[name] = replace(one, baseline=baseline)
+    return log, renamed
 
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:

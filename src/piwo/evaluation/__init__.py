@@ -1,5 +1,6 @@
 """Evaluation: what policies would have earned, with intervals, from one request."""
 
+from piwo.evaluation.comparison import Comparison
 from piwo.evaluation.coverage import CoverageEstimate, coverage
 from piwo.evaluation.evaluate import compare, evaluate
 from piwo.evaluation.guardrails import Guardrail, GuardrailResult
@@ -9,6 +10,7 @@ from piwo.evaluation.segment import Segment
 from piwo.evaluation.select import Selection, select
 
 __all__ = [
+    "Comparison",
     "CoverageEstimate",
     "Evaluation",
     "Guardrail",

@@ -10,6 +10,7 @@ import numpy as np
 
 from piwo import bounds
 from piwo.checks import check_kind, is_number, shown
+from piwo.display import Display, Ruler
 from piwo.engines.state import State
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import contradiction, impossible, weight_p
@@ -19,7 +20,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies.blocks import row_blocks
-from piwo.records import Record
+from piwo.records import Record, frames_field
 from piwo.reductions import BETS, Joint, PolicyReduction, PolicySums, bet_sums
 from piwo.reductions.blocks import bet_sums_of
 from piwo.reductions.reduce import reduce
@@ -60,6 +61,21 @@ class CoverageEstimate(Record):
     full: bool
     """Whether the propensities of all actions were used, which narrows the upper bounds."""
     notes: tuple[Note, ...] = ()
+    frames: str | None = frames_field()
+
+    def display(self) -> Display:
+        """Return the estimate as it is shown in a notebook."""
+        least, most = self.coverage_lower, self.coverage_upper
+        ruler = Ruler.of([(least, most)])
+        free = (ruler.value(self.reward_free), "-", ruler.upper(self.reward_free_upper))
+        rows = (
+            ("coverage", ruler.value(self.coverage), ruler.lower(least), ruler.upper(most)),
+            ("reward-free coverage", *free),
+        )
+        level = f"{100.0 * (1.0 - self.delta):.6g} % bounds, each by itself"
+        title = f"{self.name} at gamma {self.gamma:.4g}, {self.rows} rows; {level}"
+        notes = tuple(map(str, self.notes))
+        return Display(title, ("", "estimate", "at least", "at most"), rows, notes)
 
     def __str__(self) -> str:
         value, most = "?", "?"
@@ -261,6 +277,7 @@ def coverage(
         rows=n,
         full=full,
         notes=(*notes, *log.caveats),
+        frames=log.frames,
     )
     if math.isfinite(sums.shown):
         found = replace(found, coverage=sums.shown / n / gamma)

@@ -10,6 +10,7 @@ from typing import Any
 from piwo import bounds
 from piwo.checks import check_finite
 from piwo.errors import UsageError
+from piwo.evaluation.comparison import Comparison
 from piwo.evaluation.guarded import results_of_guardrails
 from piwo.evaluation.guardrails import (
     Guardrail,
@@ -180,7 +181,7 @@ def compare(
     horizon: bounds.Horizon = None,
     threshold: float | None = None,
     random_state: Any = 0,
-) -> dict[str, Evaluation]:
+) -> Comparison:
     """Return the evaluations of several policies, whose intervals hold together at 1 - delta.
 
     One pass over the log serves all policies. Each interval, and each improvement bound, is at
@@ -207,7 +208,8 @@ def compare(
         random_state: seed of the bootstrap.
 
     Returns:
-        name -> `Evaluation`, in the order given.
+        A `piwo.evaluation.Comparison`: name -> `Evaluation`, in the order given. It prints as a
+        table, with the highest lower bound first.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -256,7 +258,7 @@ def compare(
             note = segments_note(each[name], share)
             found[name] = replace(one, segments=each[name], notes=(*one.notes, note))
     if not guards:
-        return found
+        return Comparison(found, frames=log.frames)
     # Intervals that are approximations, or have no lower bound of their own, certify nothing.
     if not method.certifies:
         method = interval_named("auto")
@@ -278,7 +280,8 @@ def compare(
 
     kept = results_of_guardrails(guards, log, asked)
     shared = shared_note(delta, guards)
-    return {name: _guarded(one, kept[name], log, shared) for name, one in found.items()}
+    guarded = {name: _guarded(one, kept[name], log, shared) for name, one in found.items()}
+    return Comparison(guarded, frames=log.frames)
 
 
 def _summed(
@@ -357,6 +360,7 @@ def _evaluation(
         logger=log.logger,
         copies=found.copied,
         no_interval=found.no_interval,
+        frames=log.frames,
     )
     if estimate.standard_error is not None:
         made = replace(made, standard_error=log.span * estimate.standard_error)

@@ -13,6 +13,7 @@ import numpy as np
 from piwo import bounds
 from piwo.bounds import deadline
 from piwo.checks import a_kind, check_kind, check_path, shown
+from piwo.display import Display, Ruler
 from piwo.engines.fingerprint import fingerprint
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
@@ -81,6 +82,16 @@ class Look(Record):
     right; why bounds are not given, if they are not."""
     interval: str = "mixture"
     """The bets that the bounds are made of, "mixture" or "deadline"."""
+
+    def display(self) -> Display:
+        """Return the look as it is shown in a notebook."""
+        ruler = Ruler.of([(self.lower, self.upper)])
+        numbers = (ruler.value(self.value), ruler.lower(self.lower), ruler.upper(self.upper))
+        rows = ((self.name, *numbers, ruler.lower(self.improvement_lower)),)
+        level = f"{100.0 * (1.0 - self.delta):.6g} % bounds that hold at all looks together"
+        title = f"{self.rows} rows, horizon {self.horizon}; {level} ({self.interval})"
+        header = ("policy", "value", "at least", "at most", "gain at least")
+        return Display(title, header, rows, tuple(map(str, self.notes)))
 
     def __str__(self) -> str:
         value = "not defined"

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from piwo.bounds.propensity_test import SUSPICIOUS
+from piwo.display import Display, Ruler
 from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.segment import Segment
 from piwo.messages import Note
-from piwo.records import Record
+from piwo.records import Record, frames_field
 from piwo.visible import visible, visible_lines
 
 __all__ = [
     "Evaluation",
     "cap_text",
     "compared_with",
+    "display_of",
     "ends_text",
+    "frame_columns_of",
     "notes_together",
     "rows_text",
 ]
@@ -131,6 +135,7 @@ class Evaluation(Record):
     """What holds for each value of the column that results are split by."""
     notes: tuple[Note, ...] = ()
     """What a reader must know, the most important first."""
+    frames: str | None = frames_field()
 
     @property
     def bounds_hold(self) -> bool:
@@ -148,9 +153,23 @@ class Evaluation(Record):
         return self.no_interval is not None and self.no_interval.kind == "in-sample"
 
     @property
+    def certified_better(self) -> bool:
+        """Whether the policy is certified better than the logging policy, or the baseline."""
+        gain = self.improvement_lower
+        return self.bounds_hold and gain is not None and gain > 0
+
+    @property
     def over(self) -> str:
         """What the improvement is over, in words."""
         return compared_with(self.baseline, self.logger)
+
+    def frame_columns(self) -> dict[str, Sequence[Any]]:
+        """Return the columns of `to_frame`: one row."""
+        return {**frame_columns_of([self])}
+
+    def display(self) -> Display:
+        """Return the evaluation as it is shown in a notebook."""
+        return display_of([self], f"{self.name} on {rows_text(self.rows, self.units, self.unit)}")
 
     def __str__(self) -> str:
         value, said = "not defined", None
@@ -174,6 +193,87 @@ class Evaluation(Record):
         if self.rate_cap is not None:
             how += f", {cap_text(self.rate_cap)}"
         return f"{100.0 * (1.0 - self.delta):.6g}% interval {ends} ({how})"
+
+
+def display_of(evaluations: Sequence[Evaluation], title: str) -> Display:
+    """Return evaluations made together as one table, a row a policy, in the order given.
+
+    Digits are those that the narrowest interval makes meaningful; lower bounds are rounded down,
+    upper bounds up.
+
+    Args:
+        evaluations: at least one.
+        title: what is shown, in words; how sure the bounds are is added.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> shown = display_of([piwo.evaluate(log, piwo.policies.Constant("a", log.actions))], "a")
+    >>> print(shown.text)
+    a; 95 % bounds (deadline); gain over the logging policy
+      policy      value  at least  at most  gain at least  effective rows
+      constant:a   1.00      0.77     1.00           0.39              50  certified better
+      note: ...
+    """
+    first = evaluations[0]
+    ruler = Ruler.of([(one.lower, one.upper) for one in evaluations])
+    rows = []
+    for one in evaluations:
+        ess = "-"
+        if one.ess is not None:
+            ess = f"{one.ess:,.0f}"
+        numbers = (ruler.value(one.value), ruler.lower(one.lower), ruler.upper(one.upper))
+        gain = ruler.lower(one.improvement_lower)
+        rows.append((one.name, *numbers, gain, ess, _verdict(one)))
+    counted = "rows" if first.unit is None else "units"
+    header = ("policy", "value", "at least", "at most", "gain at least", f"effective {counted}", "")
+    title += f"; {_sureness(evaluations)}; gain over {first.over}"
+    if first.rate_cap is not None:
+        title += f"; {cap_text(first.rate_cap)}"
+    notes: Sequence[Note] = first.notes
+    if len(evaluations) > 1:
+        notes = notes_together(evaluations)
+    return Display(title, header, tuple(rows), tuple(map(str, notes)))
+
+
+def _sureness(evaluations: Sequence[Evaluation]) -> str:
+    """Return at what level bounds hold, and by what methods."""
+    first = evaluations[0]
+    methods = dict.fromkeys(one.interval for one in evaluations if not one.in_sample)
+    level = f"{100.0 * (1.0 - first.delta):.6g} % bounds"
+    if first.simultaneous > 1:
+        level += " that hold together"
+    if not methods:
+        return level
+    return f"{level} ({', '.join(methods)})"
+
+
+def _verdict(one: Evaluation) -> str:
+    """Return what is proved of a policy, in two words."""
+    if one.in_sample:
+        return "learned from these rows"
+    if one.certified_better:
+        return "certified better"
+    if one.guarantee == "finite-sample" and not one.bounds_hold:
+        return "no bounds"
+    if one.guarantee != "finite-sample":
+        return "approximate"
+    return ""
+
+
+def frame_columns_of(evaluations: Sequence[Evaluation]) -> dict[str, list[Any]]:
+    """Return the columns of a frame of evaluations, one row each.
+
+    >>> frame_columns_of([])
+    {}
+    """
+    columns: dict[str, list[Any]] = {}
+    for one in evaluations:
+        row = {**Record.frame_columns(one), "certified_better": [one.certified_better]}
+        for name, (value,) in row.items():
+            columns.setdefault(name, []).append(value)
+    return columns
 
 
 def cap_text(rate_cap: float) -> str:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from piwo import bounds
 from piwo.checks import check_kind
+from piwo.display import Display
 from piwo.errors import UsageError
+from piwo.evaluation.comparison import Comparison
 from piwo.evaluation.evaluate import compare
 from piwo.evaluation.record import Evaluation
 from piwo.intervals import interval_named
 from piwo.intervals.matching import check_named
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
-from piwo.records import jsonable
+from piwo.records import Record, frames_field, jsonable
 from piwo.visible import visible_lines
 
 __all__ = ["Selection", "select"]
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Record):
     """What N candidates measured on one log are worth, compared with each other.
 
     Three statements, of falling strength: `best`, and likewise `certified`, holds for every
@@ -61,6 +63,7 @@ class Selection:
     evaluations: Mapping[str, Evaluation]
     notes: tuple[Note, ...] = ()
     """What a reader must know of every candidate, such as that the propensities were estimated."""
+    frames: str | None = frames_field()
 
     @classmethod
     def of(
@@ -125,13 +128,29 @@ class Selection:
             threshold=threshold,
             evaluations=dict(evaluations),
             notes=tuple(shared),
+            frames=first.frames,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record for JSON, without the evaluations: they are records of their own."""
         made: dict[str, Any] = jsonable({**asdict(self), "evaluations": None})
-        del made["evaluations"]
+        del made["evaluations"], made["frames"]
         return made
+
+    def frame_columns(self) -> dict[str, Sequence[Any]]:
+        """Return the columns of `to_frame`: a row a candidate, and which sets it belongs to."""
+        columns = Comparison(self.evaluations).frame_columns()
+        names = columns["name"]
+        columns["best"] = [name == self.best for name in names]
+        columns["better"] = [name in self.better for name in names]
+        if self.above is not None:
+            columns["above"] = [name in self.above for name in names]
+        return columns
+
+    def display(self) -> Display:
+        """Return the selection as it is shown in a notebook."""
+        shown = Comparison(self.evaluations).display()
+        return replace(shown, title="; ".join([*self.lines(), shown.title]))
 
     def lines(self) -> list[str]:
         """Return the selection in words, a line each statement."""

@@ -261,6 +261,7 @@ def _measured(
     heaviest = tuple(_heaviest(log, histogram))
     shares = [row.share for row in heaviest]
     return Health(
+        frames=log.frames,
         verdict="fit",
         findings=(),
         policy=name,

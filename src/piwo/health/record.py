@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
+from piwo.display import Display
 from piwo.evaluation.record import rows_text
 from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
 from piwo.messages import argument, rendered
-from piwo.records import Record
+from piwo.records import Record, frames_field
 from piwo.sources.row_labels import first_of, place
 from piwo.visible import number, table, visible_lines
 
@@ -229,6 +230,7 @@ class Health(Record):
     units: int | None = None
     unit_columns: tuple[UnitColumn, ...] = ()
     """Columns that look like ids and repeat, if units were not declared; at most three."""
+    frames: str | None = frames_field()
 
     @property
     def count(self) -> int:
@@ -248,6 +250,18 @@ class Health(Record):
     def fit(self) -> bool:
         """Whether the log may be used, with care or without."""
         return self.verdict != "unfit"
+
+    def frame_columns(self) -> dict[str, Sequence[Any]]:
+        """Return the columns of `to_frame`: the per-action table."""
+        columns: dict[str, Sequence[Any]] = {}
+        for one in fields(ActionRow):
+            columns[one.name] = [getattr(row, one.name) for row in self.by_action]
+        return columns
+
+    def display(self) -> Display:
+        """Return the verdict and the findings as they are shown in a notebook."""
+        rows = tuple((one.severity, rendered(one.text)) for one in self.findings)
+        return Display(f"the log is {self.verdict}", ("severity", "finding"), rows, _facts(self))
 
     def __str__(self) -> str:
         return health_text(self)
@@ -279,6 +293,11 @@ def health_text(health: Health) -> str:
         lines += ["", *_sizes(health)]
     lines += ["", *_actions(health), "", *_heaviest(health), "", *_histogram(health)]
     return visible_lines(lines)
+
+
+def _facts(health: Health) -> tuple[str, ...]:
+    """Return what was measured, and what the propensities and rows rest on."""
+    return (*_summary(health), *map(rendered, (*health.doubts, *health.caveats)))
 
 
 def _summary(health: Health) -> list[str]:

@@ -20,6 +20,7 @@ from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
+from piwo.logs.log_text import log_text
 from piwo.logs.options import (
     Logger,
     ReadOptions,
@@ -110,6 +111,9 @@ class Log:
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated
     from its own rows; None if the propensities were logged."""
+    frames: str | None = field(default=None, compare=False)
+    """The library of the data frame that it was read from, "pandas" or "polars", as which results
+    are given; None: it was none."""
 
     def __post_init__(self) -> None:
         check_reward_range(self.reward_range)
@@ -121,18 +125,20 @@ class Log:
             )
 
     def __repr__(self) -> str:
-        """Return the source and the roles in one line, without rows.
+        """Return the source, the roles and the reward range, a line each; reads no rows.
 
         >>> log = Log.from_arrays(action=["a", "b"], reward=[0, 1], propensity=[0.5, 0.5])
-        >>> log  # doctest: +ELLIPSIS
-        Log('the arrays', action='action', reward='reward', ..., reward_range=(0.0, 1.0))
+        >>> log
+        Log of 'the arrays': 2 rows, actions not counted yet
+          columns: action='action', reward='reward', propensity='propensity'
+          rewards in [0, 1], logger not declared
         """
-        roles = {**self.columns.by_role(), "reward_range": tuple(self.reward_range)}
-        shown = [repr(self.name)]
-        for role, value in roles.items():
-            if value not in (None, ()):
-                shown.append(f"{role}={value!r}")
-        return f"Log({', '.join(shown)})"
+        # What a pass found is kept under the name of its property; no pass is made here.
+        rows = vars(self).get("_rows")
+        if rows is None and self.selector is None:
+            rows = self.source.rows
+        actions = vars(self).get("actions", self.declared_actions)
+        return log_text(self.name, rows, actions, self.columns, self.reward_range, self.logger)
 
     # --- making one
 

@@ -28,7 +28,14 @@ from piwo.logs.validation import Behavior
 from piwo.logs.vowpal_wabbit import read_dsjson, read_vw
 from piwo.messages import argument
 from piwo.sources.filters import condition, mentioned
-from piwo.sources.frames import is_frame, refuse_twice, same_index, to_table, unmasked
+from piwo.sources.frames import (
+    frames_library,
+    is_frame,
+    refuse_twice,
+    same_index,
+    to_table,
+    unmasked,
+)
 from piwo.sources.paths import kind_of
 from piwo.sources.table import TableSource
 
@@ -165,6 +172,7 @@ def read(
         behavior=behavior,
         normalize=normalize,
         encoding=encoding,
+        frames=frames_library(source),
     )
     return _net(log, action_cost, action_cost_range)
 
@@ -263,7 +271,10 @@ def log_of_arrays(
         columns, outcomes=tuple(map(str, outcomes)), segments=tuple(map(str, segments))
     )
     columns = replace(columns, **optional)
-    return Log.of(TableSource(to_table(table), "the arrays"), columns, known, **options)
+    libraries = dict.fromkeys(map(frames_library, indexed.values()))
+    frames = next(filter(None, libraries), None)
+    source = TableSource(to_table(table), "the arrays")
+    return Log.of(source, columns, known, frames=frames, **options)
 
 
 def _refuse_taken(

@@ -12,7 +12,7 @@ from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.visible import MIXED
 
-__all__ = ["is_frame", "refuse_twice", "same_index", "to_table", "unmasked"]
+__all__ = ["frames_library", "is_frame", "refuse_twice", "same_index", "to_table", "unmasked"]
 
 
 def is_frame(value: Any) -> bool:
@@ -24,6 +24,18 @@ def is_frame(value: Any) -> bool:
     return isinstance(value, pa.Table | pa.RecordBatch | Mapping) or hasattr(
         value, "__arrow_c_stream__"
     )
+
+
+def frames_library(value: Any) -> str | None:
+    """Return "pandas" or "polars" for their frames and columns; None for anything else.
+
+    >>> frames_library({"a": [1]}) is None
+    True
+    """
+    home = type(value).__module__.split(".")[0]
+    if home in {"pandas", "polars"}:
+        return home
+    return None
 
 
 def to_table(frame: Any) -> pa.Table:
@@ -64,9 +76,10 @@ def to_table(frame: Any) -> pa.Table:
 
 
 def _table(frame: Any) -> pa.Table:
-    if type(frame).__module__.split(".")[0] == "pandas":
+    library = frames_library(frame)
+    if library == "pandas":
         return _pandas_table(frame)
-    if _is_polars(frame):
+    if library == "polars":
         return _polars_table(frame)
     return pa.table(frame)
 
@@ -135,9 +148,10 @@ def _column(values: Any) -> Any:
         return pa.FixedSizeListArray.from_arrays(
             pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
         )
-    if _is_polars(values):
+    library = frames_library(values)
+    if library == "polars":
         return values.to_arrow()
-    if type(values).__module__.split(".")[0] == "pandas" and hasattr(values, "dtype"):
+    if library == "pandas" and hasattr(values, "dtype"):
         values = _plain_pandas(values)
     try:
         return pa.array(values)
@@ -190,10 +204,6 @@ def unmasked(values: Any) -> Any:
         masked: Any = values.astype(np.float64)
         return np.asarray(masked.filled(np.nan))
     return values
-
-
-def _is_polars(value: Any) -> bool:
-    return type(value).__module__.split(".")[0] == "polars"
 
 
 def _polars_table(frame: Any) -> pa.Table:
