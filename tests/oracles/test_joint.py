@@ -231,8 +231,6 @@ def test_what_is_missing_is_one_line() -> None:
             oracle.solve(plain, piwo.IX(0.1))
     with pytest.raises(UsageError, match="joint-ridge or the conditional-logit oracle"):
         piwo.PIWO(piwo.IX(0.1), piwo.oracles.Ridge()).fit(log())
-    with pytest.raises(UsageError, match="joint-ridge or the conditional-logit oracle"):
-        piwo.Auto().fit(log())
     wide = Log.from_arrays(
         context=np.zeros((4, 100)),
         action=[0, 1, 0, 1],
@@ -258,5 +256,5 @@ def test_the_command_learns_from_items(tmp_path: Path, capsys: pytest.CaptureFix
         assert main(["learn", *words, "--oracle", oracle, "--gamma", "0.1"]) == 0
         assert oracle in capsys.readouterr().out
     assert isinstance(piwo.load(tmp_path / "p.piwo"), JointLinear)
-    assert main(["learn", *words]) == 2
-    assert "joint-ridge" in capsys.readouterr().err
+    assert main(["learn", *words]) == 0
+    assert "joint ridge, IX gamma=0.01" in capsys.readouterr().out

@@ -124,6 +124,8 @@ def _next_step(rows: piwo.Log, log: list[str], columns: LogOptions) -> str:
     obstacle = certificate_obstacle(rows)
     if obstacle is not None:
         return obstacle
+    if columns.eligible is not None and columns.items is None:
+        return "to learn from changing actions, give their features: --items FILE"
     settings = settings_of("learn")
     words = ["piwo", "learn", *columns.words(log, "learn")]
     if not columns.context and "--context" not in settings:

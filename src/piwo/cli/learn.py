@@ -91,7 +91,7 @@ def learn(
     if not refused:
         learner.policy_.save(out, metadata=metadata)
     saved = _saved_line(out, certificate, report.stays)
-    closing = _closing_lines(out, log[0], learner.policy_, saved, refused)
+    closing = _closing_lines(out, log[0], columns.eligible, learner.policy_, saved, refused)
     result = None
     if gate:
         why = [*certificate.refusals]
@@ -212,12 +212,15 @@ def _by_segment(
     return replace(certificate, segments=segments, notes=(*certificate.notes, note))
 
 
-def _closing_lines(out: Path, log: str, policy: Policy, saved: str, refused: bool) -> list[str]:
+def _closing_lines(
+    out: Path, log: str, eligible: str | None, policy: Policy, saved: str, refused: bool
+) -> list[str]:
     """Return what was saved, and the command to run next.
 
     Args:
         out: the file.
         log: the first of the inputs, as it was typed.
+        eligible: its column of eligible actions.
         policy: the one that was learned.
         saved: the line on the file, for a policy that the gate did not refuse.
         refused: whether the gate refused it.
@@ -234,7 +237,10 @@ def _closing_lines(out: Path, log: str, policy: Policy, saved: str, refused: boo
     # `piwo policy act` does not read the rows of a cluster.
     if log.startswith("spark:"):
         return [saved, "", show]
-    act = ["piwo", "policy", "act", str(out), without_secrets(log), "--epsilon", "0.05"]
+    act = ["piwo", "policy", "act", str(out), without_secrets(log)]
+    if eligible is not None:
+        act += ["--eligible", eligible]
+    act += ["--epsilon", "0.05"]
     return [saved, "", f"next: {command_line(act)}"]
 
 

@@ -160,8 +160,8 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
     items: Annotated[
         str | None,
         Parameter(
-            help="File or query with features of the actions, one row a label, for --oracle "
-            "joint-ridge, joint-direct and conditional-logit. Its labels are the actions."
+            help="File or query with features of the actions, one row a label, for models of "
+            "context and item, which act on new items. Its labels are the actions."
         ),
     ] = None
     items_label: Annotated[

@@ -29,7 +29,13 @@ from piwo.intervals.provenance import learned_from, overlaps
 from piwo.learners.guarded_vote import GuardedVote
 from piwo.learners.halving import HUGE, better_half
 from piwo.learners.learner import SplitLearner, check_certifiable, check_log
-from piwo.learners.pool import Candidate, candidates, default_pool, for_full_vectors
+from piwo.learners.pool import (
+    Candidate,
+    candidates,
+    default_pool,
+    for_full_vectors,
+    for_items,
+)
 from piwo.learners.report import CandidateReport, LearningReport, score_facts
 from piwo.learners.schedule import Learned, Schedule
 from piwo.learners.split import Split
@@ -107,11 +113,16 @@ class Auto(SplitLearner):
     Answers: which policy should run, if it is unknown which learner suits the log? No single one
     always does: methods that ignore the propensities are the best on even and on bad loggers and
     harmful elsewhere, weighted ones the reverse. The pool has both kinds, linear and boosted; each
-    candidate is certified on rows that it never saw. If none is certified better, the result is the
-    policy of `GuardedVote`, which is cautious but not certified: `certificate_.certified` is False.
-    It is the logging policy with `keep="logger"`, if no row has a reward above the lowest (nothing
-    can be learned then), and if the rows contradict their propensities. With an `incumbent`,
-    improvements are measured over it, and the result is the incumbent if none is certified better.
+    candidate is certified on rows that it never saw. If the log has features of the actions
+    (`piwo.read(items=)`), the pool has models of context and item, too, whose policies act on items
+    never seen in training; if its actions also change from row to row (`eligible=`), it has those
+    alone.
+
+    If none is certified better, the result is the policy of `GuardedVote`, which is cautious but
+    not certified: `certificate_.certified` is False. It is the logging policy with `keep="logger"`,
+    if actions change from row to row, if no row has a reward above the lowest (nothing can be
+    learned then), and if the rows contradict their propensities. With an `incumbent`, improvements
+    are measured over it, and the result is the incumbent if none is certified better.
 
     Formula: every candidate is learned from each part of the log and certified on the other, by the
     paired improvement bound LB_i = LB(E Y_i) - 1, Y_i = w_i R + 1 - R, at log(1/(s_i delta)); the
@@ -429,7 +440,10 @@ class Auto(SplitLearner):
 
     def _pool(self, log: Log) -> tuple[Candidate, ...]:
         if self.pool is None:
-            pool = (*default_pool(self.random_state), *for_full_vectors(log))
+            pool = for_items(log)
+            # Models of each action learn from fixed lists alone.
+            if not pool or log.columns.eligible is None:
+                pool = (*default_pool(self.random_state), *pool, *for_full_vectors(log))
         else:
             pool = candidates(self.pool, "pool")
         return (*pool, *candidates(self.extra, "extra"))

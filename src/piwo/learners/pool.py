@@ -14,21 +14,31 @@ from piwo.logs.log import Log
 from piwo.oracles import (
     Boosting,
     Classifier,
+    ConditionalLogit,
     Direct,
     DirectBoosting,
+    JointDirect,
+    JointRidge,
     Oracle,
     Ridge,
     Softmax,
 )
+from piwo.oracles.joint_features import WIDEST, joint_width
 from piwo.oracles.oracle import check_used
 from piwo.scores import IW, IX, DoublyRobustLS, Score
 from piwo.scores.doubly_robust_ls import FORWARD
 
-__all__ = ["Candidate", "candidates", "default_pool", "for_full_vectors", "in_paths"]
+__all__ = ["Candidate", "candidates", "default_pool", "for_full_vectors", "for_items", "in_paths"]
 
 _SCORES: tuple[Score, ...] = (IX(1.0), IX(0.1), IX(1e-6))
 """From the most to the least cautious: gamma = 1 hardly corrects for the logger; 1e-6 corrects
 except for weights beyond a million, with which nothing can be fitted."""
+
+_OF_ITEMS = IX(0.01)
+"""Among 20 eligible items propensities are about 0.05, so gamma = 0.1 would hardly correct for the
+logger; `benchmarks/items.py --gamma` compares their values."""
+_RANK = 16
+"""Of the conditional logit, if all products of context and item are too many."""
 
 _UNUSED = IW()
 """Passed to oracles that do not use a score."""
@@ -123,6 +133,36 @@ def for_full_vectors(log: Log) -> tuple[Candidate, ...]:
     if not (log.gives_full_distribution and plain):
         return ()
     return (Candidate("ridge", Ridge(standardize=True), DoublyRobustLS(0.1, FORWARD)),)
+
+
+def for_items(log: Log) -> tuple[Candidate, ...]:
+    """Return what is tried on a log with features of the actions: models of context and item.
+
+    One model serves all items, so its policy acts on items never seen in training. If there are
+    more products of context and item than a regression takes, the conditional logit of low rank
+    remains.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     context=[[0.0], [1.0]],
+    ...     action=["a", "b"],
+    ...     reward=[1, 0],
+    ...     propensity=[0.5] * 2,
+    ...     items={"action": ["a", "b"], "price": [1.0, 2.0]},
+    ... )
+    >>> [one.label for one in for_items(log)]
+    ['joint direct', 'joint ridge, IX gamma=0.01', 'conditional logit, IX gamma=0.01']
+    """
+    listed = log.declared_actions
+    if listed is None or listed.items is None or not log.has_context:
+        return ()
+    if joint_width(log) > WIDEST:
+        return (Candidate("conditional logit", ConditionalLogit(rank=_RANK), _OF_ITEMS),)
+    return (
+        Candidate("joint direct", JointDirect()),
+        Candidate("joint ridge", JointRidge(), _OF_ITEMS),
+        Candidate("conditional logit", ConditionalLogit(), _OF_ITEMS),
+    )
 
 
 def in_paths(pool: Sequence[Candidate]) -> list[list[Candidate]]:

@@ -17,7 +17,10 @@ from piwo.messages import argument
 from piwo.oracles.oracle import Oracle
 from piwo.policies import JointLinear, JointModel
 
-__all__ = ["Crosses", "ItemOracle", "ItemTable", "crossed", "joint_policy"]
+__all__ = ["WIDEST", "Crosses", "ItemOracle", "ItemTable", "crossed", "joint_policy", "joint_width"]
+
+WIDEST = 4096
+"""Most joint features of a regression: their Gram matrix takes 128 MB."""
 
 Crosses = Sequence[tuple[str, str]]
 """Pairs of a column of the context and a column of items."""
@@ -64,6 +67,26 @@ class ItemTable:
             deviation = table.std(axis=0)
             scale = np.where(deviation > 0.0, deviation, 1.0)
         return cls(features, items.label, center, scale, (table - center) / scale)
+
+
+def joint_width(log: Log) -> int:
+    """Return (d + 1)(f + 1), the number of products of (1, x) and (1, z), for a log with items.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     context=[[0.0]],
+    ...     action=["a"],
+    ...     reward=[1],
+    ...     propensity=[1.0],
+    ...     items={"action": ["a"], "price": [1.0], "size": [2.0]},
+    ... )
+    >>> joint_width(log)
+    6
+    """
+    items = log.actions.items
+    assert log.features is not None
+    assert items is not None
+    return (log.features.width + 1) * (learn_item_features(items, log.encoding).width + 1)
 
 
 def joint_policy(weights: Floats, items: ItemTable, log: Log) -> JointLinear:

@@ -16,6 +16,7 @@ from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.oracles.examples import first_mean
 from piwo.oracles.joint_features import (
+    WIDEST,
     Crosses,
     ItemOracle,
     ItemTable,
@@ -30,8 +31,6 @@ from piwo.scores import Score
 
 __all__ = ["JointDirect", "JointRidge"]
 
-_WIDEST = 4096
-"""Most joint features: their Gram matrix takes 128 MB."""
 # As in `ridge.py`: shares of the largest weight that differ by less are equal.
 _ROUNDING = 1e-11
 
@@ -161,10 +160,10 @@ def _policies(oracle: _Regression, log: Log, scores: tuple[Score, ...] | None) -
     assert log.features is not None
     items = ItemTable.of(log, oracle.standardize)
     d, f = log.features.width, items.features.width
-    if (d + 1) * (f + 1) > _WIDEST:
+    if (d + 1) * (f + 1) > WIDEST:
         raise UsageError(
             f"the {oracle.name} oracle makes {(d + 1) * (f + 1)} products of {d} columns of the "
-            f"context and {f} of items, expected at most {_WIDEST}; read fewer columns, lower "
+            f"context and {f} of items, expected at most {WIDEST}; read fewer columns, lower "
             f"{argument('hash_size')} and {argument('max_levels')}, or use the conditional-logit "
             "oracle, which has no limit"
         )

@@ -1,0 +1,64 @@
+"""Logs with eligible actions on the command line; printed commands run as they are printed."""
+
+import shlex
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from piwo.simulate import ItemBandit
+from tests.cli.conftest import Command
+
+BANDIT = ItemBandit(items=30, candidates=4, context=2, features=2, situations=200)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a log of a bandit and its items."""
+    folder = tmp_path_factory.mktemp("items")
+    source = BANDIT.log(1500, random_state=0).source
+    records = []
+    for fragment in source.fragments(source.schema.names):
+        records += fragment.records()
+    pq.write_table(pa.Table.from_batches(records), folder / "log.parquet")
+    assert BANDIT.actions.items is not None
+    items = BANDIT.actions.items.table.append_column("action", pa.array(range(30)))
+    pq.write_table(items, folder / "items.parquet")
+    return folder
+
+
+def printed(text: str) -> list[str]:
+    """Return the words of the command that an answer proposes."""
+    line = text.strip().splitlines()[-1]
+    assert line.startswith("next: piwo ")
+    return shlex.split(line.removeprefix("next: piwo "))
+
+
+def test_each_command_proposes_one_that_runs(piwo: Command, files: Path) -> None:
+    log, items = files / "log.parquet", files / "items.parquet"
+    options = ["--eligible", "eligible", "--items", items, "--context", "x*"]
+    ran = piwo("check", log, *options)
+    assert ran.code == 0
+    ran = piwo(*printed(ran.out))
+    assert ran.code == 0
+    ran = piwo(*printed(ran.out))
+    assert ran.code == 0
+    assert "joint direct" in ran.out
+    # `act` chooses from the lists of the log.
+    ran = piwo(*printed(ran.out), "--out", "chosen.csv", "--seed", 0)
+    assert ran.code == 0
+    rows = Path("chosen.csv").read_text().splitlines()[1:]
+    could = pq.read_table(log)["eligible"].to_pylist()
+    assert all(int(row.split(",")[0]) in some for row, some in zip(rows, could, strict=True))
+
+
+def test_without_items_the_next_step_is_to_give_them(piwo: Command, files: Path) -> None:
+    ran = piwo("evaluate", files / "log.parquet", "--eligible", "eligible", "--policy", "uniform")
+    assert ran.out.strip().endswith(
+        "next: to learn from changing actions, give their features: --items FILE"
+    )
+    words = ["learn", files / "log.parquet", "--eligible", "eligible", "--out", "p.piwo"]
+    ran = piwo(*words, "--context", "x*")
+    assert ran.code == 2
+    assert "with features of the actions (--items)" in ran.err
