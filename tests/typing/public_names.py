@@ -18,7 +18,12 @@ def from_log_to_policy(
     result = piwo.evaluate(log, piwo.policies.Uniform(log.actions), estimator="ix", gamma=0.1)
     assert_type(result, piwo.Evaluation)
     assert_type(result.lower, float | None)
-    assert_type(piwo.compare(log, {"a": piwo.policies.Logging()}), dict[str, piwo.Evaluation])
+    path = piwo.evaluate(log, piwo.policies.Uniform(log.actions), gamma=[0.1, 0.2], delta=0.1)
+    assert_type(path, piwo.evaluation.GammaPath)
+    found = piwo.compare(log, {"a": piwo.policies.Logging()})
+    assert_type(found, piwo.evaluation.Comparison)
+    assert_type(found["a"], piwo.Evaluation)
+    assert_type(piwo.weights(log, piwo.policies.Logging()), npt.NDArray[np.float64])
     learner = piwo.PIWO(piwo.IX(gamma=(0.1, 0.2)), piwo.oracles.Ridge(alpha=2.0)).fit(log)
     assert_type(learner, piwo.PIWO)
     assert_type(learner.policy_, piwo.policies.Policy)
@@ -97,6 +102,6 @@ def slates(log: piwo.Log) -> None:
 
 
 def mistakes(log: piwo.Log) -> None:
-    piwo.evaluate(log, piwo.policies.Logging(), gama=0.1)  # type: ignore[call-arg]
+    piwo.evaluate(log, piwo.policies.Logging(), gama=0.1)  # type: ignore[call-overload]
     piwo.IX(gamma=None)  # type: ignore[arg-type]
     piwo.PIWO(oracle="ridge")  # type: ignore[arg-type]

@@ -3,16 +3,19 @@
 from piwo.evaluation.comparison import Comparison
 from piwo.evaluation.coverage import CoverageEstimate, coverage
 from piwo.evaluation.evaluate import compare, evaluate
+from piwo.evaluation.gamma_path import GammaPath
 from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.evaluation.monitor import Look, Monitor
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.segment import Segment
 from piwo.evaluation.select import Selection, select
+from piwo.evaluation.weights import weights
 
 __all__ = [
     "Comparison",
     "CoverageEstimate",
     "Evaluation",
+    "GammaPath",
     "Guardrail",
     "GuardrailResult",
     "Look",
@@ -23,4 +26,5 @@ __all__ = [
     "coverage",
     "evaluate",
     "select",
+    "weights",
 ]

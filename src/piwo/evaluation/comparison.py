@@ -30,7 +30,7 @@ class Comparison(Record, Mapping[str, Evaluation]):
     2 policies on 100 rows; 95 % bounds that hold together (deadline); gain over the logging policy
       policy  value  at least  at most  gain at least  effective rows
       b        1.00      0.78     1.00           0.40              50  certified better
-      a        0.00      0.00     0.23          -0.63              50
+      a        0.00      0.00     0.26          -0.62              50
       note: ...
     >>> list(found), found["b"].value, [one.name for one in found.ranked]
     (['a', 'b'], 1.0, ['b', 'a'])

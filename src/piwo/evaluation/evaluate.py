@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack, overload
+
+import numpy as np
 
 from piwo import bounds
-from piwo.checks import check_finite
+from piwo.checks import check_finite, is_number
 from piwo.errors import UsageError
 from piwo.evaluation.comparison import Comparison
+from piwo.evaluation.gamma_path import GammaPath
 from piwo.evaluation.guarded import results_of_guardrails
 from piwo.evaluation.guardrails import (
     Guardrail,
@@ -39,12 +42,39 @@ from piwo.reductions.reduce import reduce
 __all__ = ["compare", "evaluate", "unsupported_masses"]
 
 
+class _Asked(TypedDict, total=False):
+    """The arguments of `evaluate` besides gamma, which decides what is returned."""
+
+    estimator: str | None
+    interval: str
+    q: Any
+    baseline: Any
+    guardrail: Any
+    by: str | None
+    delta: float
+    propensity_factor: float
+    sensitivity: float
+    rate_cap: float | None
+    horizon: bounds.Horizon
+    threshold: float | None
+    name: str | None
+    random_state: Any
+
+
+@overload
+def evaluate(
+    log: Log, policy: Any, *, gamma: float | str = "auto", **asked: Unpack[_Asked]
+) -> Evaluation: ...
+@overload
+def evaluate(
+    log: Log, policy: Any, *, gamma: Sequence[float], **asked: Unpack[_Asked]
+) -> GammaPath: ...
 def evaluate(
     log: Log,
     policy: Any,
     *,
     estimator: str | None = None,
-    gamma: float | str = "auto",
+    gamma: float | str | Sequence[float] = "auto",
     interval: str = "auto",
     q: Any = None,
     baseline: Any = None,
@@ -58,7 +88,7 @@ def evaluate(
     threshold: float | None = None,
     name: str | None = None,
     random_state: Any = 0,
-) -> Evaluation:
+) -> Evaluation | GammaPath:
     """Return the value of a policy with its interval. Answers: what would it have earned?
 
     Formula: `value` is the point estimate named by `estimator`; [lower, upper] contains the true
@@ -77,7 +107,9 @@ def evaluate(
             by its name (docs/reference.md); None (the default): "iw", or what the interval comes
             from: "ix" for `interval="ix"`, "ls" for "ls", "cressie-read" for "cressie-read".
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other
-            scores; "auto": sqrt(log(2/delta) / n).
+            scores; "auto": sqrt(log(2/delta) / n). A list: the path over these, in one pass, by
+            "ix" unless `estimator` or `interval` says otherwise. Bounds that depend on gamma then
+            hold at all of them together, each at delta / m. Without `guardrail` and `by`.
         interval: "auto" (the default): "deadline-cv" if the log has the probability of every action
             (`propensities=` or `behavior=`) and the policy gives full vectors, else "deadline"; if
             the logger learned, with a horizon, and in a cluster without a key, "mixture-cv" or
@@ -122,7 +154,7 @@ def evaluate(
         random_state: seed of the bootstrap.
 
     Returns:
-        An `Evaluation`.
+        An `Evaluation`; for a list of gamma a `piwo.evaluation.GammaPath`.
 
     Raises:
         DataError: for rows that break a rule or contradict `rate_cap`, and for policies that do not
@@ -141,9 +173,32 @@ def evaluate(
     >>> result.value, result.lower > 0.5, result.upper
     (1.0, True, 1.0)
     """
+    named = {name or name_of(policy): policy}
+    if isinstance(gamma, Sequence | np.ndarray) and not isinstance(gamma, str):
+        if guardrail is not None or by is not None:
+            what = argument("by" if guardrail is None else "guardrail")
+            raise UsageError(f"got {what} with a list of gamma; give one gamma, or leave it out")
+        return _path(
+            log,
+            named,
+            gammas=gamma,
+            estimator=estimator,
+            interval=interval,
+            delta=delta,
+            threshold=threshold,
+            options={
+                "q": q,
+                "baseline": baseline,
+                "propensity_factor": propensity_factor,
+                "sensitivity": sensitivity,
+                "rate_cap": rate_cap,
+                "horizon": horizon,
+                "random_state": random_state,
+            },
+        )
     found = compare(
         log,
-        {name or name_of(policy): policy},
+        named,
         estimator=estimator,
         gamma=gamma,
         interval=interval,
@@ -160,6 +215,65 @@ def evaluate(
         random_state=random_state,
     )
     return next(iter(found.values()))
+
+
+@as_learning_if_seen
+def _path(
+    log: Log,
+    named: Mapping[str, Any],
+    *,
+    gammas: Sequence[float],
+    estimator: str | None,
+    interval: str,
+    delta: float,
+    threshold: float | None,
+    options: Mapping[str, Any],
+) -> GammaPath:
+    """Return the evaluations of one policy at several gamma, from one pass over the log."""
+    check_named(log, named)
+    (name,) = named
+    method = interval_named(interval)
+    rising = _rising(gammas)
+    # Bounds that certificates rest on are the same at every gamma; others are shared out.
+    shared = 1
+    if not method.certifies:
+        shared = len(rising)
+    smoothed = method.estimator(estimator)
+    if not smoothed.smoothed and estimator is None:
+        smoothed = method.estimator("ix")
+    if not smoothed.smoothed:
+        raise UsageError(
+            f"got a list of gamma with {argument('estimator', smoothed.name)}, which has none; use "
+            f"{argument('estimator', 'ix')} or another smoothed one"
+        )
+    requests = []
+    for gamma in rising:
+        request = Request.of(
+            log,
+            named,
+            method=method,
+            estimator=smoothed,
+            gamma=gamma,
+            delta=delta / shared,
+            detects_learning=True,
+            **options,
+        )
+        requests.append(request)
+    with requests[0].naming_policies():
+        states = reduce(requests[0].log, Joint(tuple(one.sums for one in requests)))
+    evaluations = []
+    for request, state in zip(requests, states, strict=True):
+        evaluations.append(_evaluations(request, request.finish(state), threshold)[name])
+    return GammaPath(tuple(evaluations), delta, shared, frames=log.frames)
+
+
+def _rising(gammas: Sequence[float]) -> list[float]:
+    """Return the different values of gamma, rising; each is checked where it is used."""
+    if len(gammas) == 0 or not all(map(is_number, gammas)):
+        raise UsageError(
+            f"{argument('gamma')} is {gammas!r:.80}, expected a number, 'auto' or a list of numbers"
+        )
+    return sorted({float(gamma) for gamma in gammas})
 
 
 @as_learning_if_seen
@@ -239,18 +353,13 @@ def compare(
         random_state=random_state,
         detects_learning=True,
     )
-    unit = None
-    if threshold is not None:
-        unit = _unit(threshold, request.log)
     split: SegmentRequest | None = None
     if by is not None:
         split = SegmentRequest.of(request, by, gamma)
     with request.naming_policies():
         states, parts = _summed(request, split)
     result = request.finish(states)
-    known = {name: one.unsupported for name, one in result.policies.items()}
-    masses = unsupported_masses(request.log, request.policies, result.never_logged, known)
-    found = {name: _evaluation(request, result, name, mass, unit) for name, mass in masses.items()}
+    found = _evaluations(request, result, threshold)
     if split is not None:
         why_not = {name: one.why_not for name, one in result.policies.items()}
         each = split.finish(parts, why_not)
@@ -282,6 +391,21 @@ def compare(
     shared = shared_note(delta, guards)
     guarded = {name: _guarded(one, kept[name], log, shared) for name, one in found.items()}
     return Comparison(guarded, frames=log.frames)
+
+
+def _evaluations(
+    request: Request, result: RequestResult, threshold: float | None
+) -> dict[str, Evaluation]:
+    """Return the evaluations of all policies of a request."""
+    unit = None
+    if threshold is not None:
+        unit = _unit(threshold, request.log)
+    known = {name: one.unsupported for name, one in result.policies.items()}
+    masses = unsupported_masses(request.log, request.policies, result.never_logged, known)
+    found = {}
+    for name, mass in masses.items():
+        found[name] = _evaluation(request, result, name, mass, unit)
+    return found
 
 
 def _summed(
