@@ -42,6 +42,7 @@ __all__ = [
     "Behavior",
     "Schema",
     "rewards",
+    "sampling_weight",
     "validate",
 ]
 
@@ -363,7 +364,12 @@ def _finite(values: pa.Array, name: str, findings: Findings) -> Floats:
     return numbers
 
 
-def _sampling_weight(values: pa.Array, name: str, findings: Findings) -> Floats:
+def sampling_weight(values: pa.Array, name: str, findings: Findings) -> Floats:
+    """Return a column of sampling weights, (n,), after noting those that are not positive.
+
+    >>> sampling_weight(pa.array([1.0, 2.0]), "s", Findings(np.arange(2))).tolist()
+    [1.0, 2.0]
+    """
     weight = numbers_of(values, name, findings)
     if weight is None or len(weight) == 0:
         return np.ones(len(values))
@@ -372,7 +378,7 @@ def _sampling_weight(values: pa.Array, name: str, findings: Findings) -> Floats:
     return weight
 
 
-_CHECKS = {"finite": _finite, "sampling weight": _sampling_weight}
+_CHECKS = {"finite": _finite, "sampling weight": sampling_weight}
 """`Role.check` -> the function that validates such a column."""
 
 

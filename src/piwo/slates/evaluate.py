@@ -20,6 +20,8 @@ from piwo.intervals.weight_sums import effective_size
 from piwo.logs.actions import Label
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import require_columns
+from piwo.logs.person_columns import undeclared_units
+from piwo.logs.provable import unit_note, unprovable
 from piwo.logs.split import HeldOut
 from piwo.messages import Note, argument
 from piwo.reductions import MomentState, PolicyState
@@ -145,8 +147,8 @@ def evaluate(
         shares = np.ones(1) if chosen.negative else alpha / alpha.sum()
         value, error = _self_normalized(state, shares)
     sums = state.policy.moments
-    p_value = weight_p(state, shift)
-    why_not = reason_against(log, policy, chosen, p_value)
+    p_value = weight_p(log, state, shift)
+    why_not = reason_against(log, policy, chosen, p_value, settled)
     low = high = better = None
     if why_not is None:
         made = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
@@ -171,14 +173,14 @@ def evaluate(
         interval=settled,
         guarantee=guarantee if why_not is None else "none",
         delta=delta,
-        rows=sums.rows,
+        rows=sums.logged,
         slots=log.slots,
         largest_value=log.scale if log.bounded else None,
         shift=shift,
-        mean_weight=sums.w / sums.rows,
+        mean_weight=sums.w / sums.total,
         max_weight=sums.max_weight,
         ess=None if chosen.negative else effective_size(sums.w, sums.w2),
-        logging_value=sums.reward / sums.rows * log.scale,
+        logging_value=sums.reward / sums.total * log.scale,
         improvement_lower=_in_units(better, log),
         propensity_p=p_value,
         by_slot=by_slot,
@@ -187,8 +189,10 @@ def evaluate(
             *notes_on(
                 log, policy, chosen, settled, why_not, state.lengths_differ, shift, self_normalized
             ),
-            *_outside(value, low, high, sums.w / sums.rows),
+            *_outside(value, low, high, sums.w / sums.total),
         ),
+        unit=log.columns.unit,
+        units=None if log.columns.unit is None else sums.rows,
     )
 
 
@@ -255,8 +259,13 @@ def _lower_end(
     return bounds.lower(getattr(state.bets, what), state.moments.rows, log_inv_delta)
 
 
-def weight_p(state: SlateState, shift: float = 0.0) -> float:
-    """Return the p-value of "propensities are not too small", by bets on w + B; 1 without rows."""
+def weight_p(log: SlateLog, state: SlateState, shift: float = 0.0) -> float:
+    """Return the p-value of "propensities are not too small", by bets on w + B; 1 without rows.
+
+    It is 1 of a thinned log, too: bets are on the rows that were kept.
+    """
+    if log.columns.weight is not None:
+        return 1.0
     test = bounds.log_e_value(state.policy.bets.weight, state.policy.moments.rows, 1.0 + shift)
     return math.exp(min(0.0, -test))
 
@@ -301,29 +310,38 @@ def bounds_of(
 
 def mean_credit(state: SlateState) -> tuple[float | None, float | None]:
     """Return the mean of Y and its standard error, on the unit scale; None if not defined."""
-    n = state.policy.moments.rows
-    found = mean_of_credits(MomentState(rows=n, total=float(n), rho=state.y, rho2=state.y2))
+    sums = state.policy.moments
+    moments = MomentState(rows=sums.rows, total=sums.total, rho=state.y, rho2=state.y2)
+    found = mean_of_credits(moments)
+    squares = float(state.products[-1, -1])
+    v = found.value
+    if v is not None and found.standard_error is not None and squares != sums.total:
+        # sampling weights s: V is the ratio of sum s Y and sum s, with the parts s (Y - V)
+        spread = state.y2 - 2.0 * v * state.sy + v * v * squares
+        scale = sums.rows / (sums.rows - 1.0)
+        error = math.sqrt(max(0.0, scale * spread)) / sums.total
+        return _finite(v), _finite(error)
     return _finite(found.value), _finite(found.standard_error)
 
 
 def _self_normalized(state: SlateState, shares: Floats) -> tuple[float | None, float | None]:
     """Return the self-normalized value and its standard error, on the unit scale."""
-    n, there = state.policy.moments.rows, state.slots > 0
+    n, total = state.policy.moments.rows, state.policy.moments.total
+    there = state.slots > 0
     if (state.w[there] <= 0).any():
         return None, None
     # V_l = sum w_l r_l / sum w_l, with the weight alpha_l times the share of rows that have slot l
     each = np.divide(state.wr, state.w, out=np.zeros(len(shares)), where=there)
-    weight = shares * state.slots / n
+    weight = shares * state.slots / total
     value = _finite(float(weight @ each))
     # the delta method: a row's part is sum_l c_l (w_l r_l - V_l w_l), c_l = weight_l / sum w_l, and
-    # sum_l alpha_l V_l (1{row has l} - N_l/n) / n
+    # sum_l alpha_l V_l (1{row has l} - N_l/n) / n, which is the same of rows that lack l, negative
     slope = np.divide(weight, state.w, out=np.zeros(len(shares)), where=there)
-    share = shares * each / n
-    factors = np.concatenate([-slope * each, slope, -share])
+    share = shares * each / total
+    lacking = float(share @ (1.0 - state.slots / total))
+    factors = np.concatenate([-slope * each, slope, -share, [lacking]])
     with np.errstate(over="ignore", invalid="ignore"):
-        # 1{row has l} is 1 less 1{row lacks l}, whose mean comes off
-        mean = float(share @ (n - state.slots)) / n
-        spread = float(factors @ state.products @ factors) - n * mean * mean
+        spread = float(factors @ state.products @ factors)
     if n < 2 or not math.isfinite(spread):
         return value, None
     return value, math.sqrt(max(0.0, spread))
@@ -356,7 +374,7 @@ def _slots(log: SlateLog, state: SlateState, normalized: bool) -> tuple[SlotValu
         found.append(
             SlotValue(
                 position=slot + 1,
-                rows=int(count),
+                rows=int(state.having[slot]),
                 position_weight=float(log.position_weights[slot]),
                 value=value,
                 logging_value=float(state.logged[slot] / count) * largest,
@@ -367,7 +385,11 @@ def _slots(log: SlateLog, state: SlateState, normalized: bool) -> tuple[SlotValu
 
 
 def reason_against(
-    log: SlateLog, policy: SlatePolicy, estimator: SlateEstimator, p_value: float
+    log: SlateLog,
+    policy: SlatePolicy,
+    estimator: SlateEstimator,
+    p_value: float,
+    interval: str,
 ) -> Note | None:
     """Return why there is no interval; None if there is one.
 
@@ -376,6 +398,7 @@ def reason_against(
         policy: the target.
         estimator: which makes the weights.
         p_value: of "propensities are not too small", by the mean weight.
+        interval: the method; of rows for which nothing is proved, "normal" alone exists.
     """
     possible = log.logger.unknown(log.actions)
     lost = [x for x in policy.unknown(log.actions) if x not in possible]
@@ -390,6 +413,10 @@ def reason_against(
             "the policy was learned from these rows; evaluate it on held-out rows (SlateLog.split)",
             kind="in-sample",
         )
+    if interval != "normal":
+        obstacle = unprovable(log.roles, log.learning, ())
+        if obstacle is not None:
+            return obstacle
     if p_value < SUSPICIOUS:
         return Note(
             f"the rows contradict their propensities (p = {p_value:.2g}): the mean weight is above "
@@ -444,8 +471,14 @@ def notes_on(
                 kind="unsupported",
             )
         )
-    if why_not is None and interval == "deadline":
+    columns = log.roles
+    if columns.unit is not None:
+        notes.append(unit_note(columns.unit))
+    if why_not is None and interval == "deadline" and columns.unit is None:
         notes.append(Note("assumes independent rows and a fixed logger", kind="independent-rows"))
+    if why_not is None and interval == "deadline" and columns.unit is not None:
+        notes.append(Note("assumes a fixed logger", kind="independent-rows"))
+    notes += undeclared_units(columns, log.source.schema)
     if why_not is None and interval == "normal":
         notes.append(Note("the interval is asymptotic: not valid at every n", kind="asymptotic"))
     if why_not is None and shift > 0 and interval != "normal":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,9 +26,10 @@ from piwo.logs.options import Logger, check_logger, check_reward_range
 from piwo.logs.reader import Selector
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.split import HeldOut, Split, check_split
+from piwo.logs.units import by_unit
 from piwo.messages import argument
 from piwo.slates.policies import Factored, FromColumns, SlatePolicy, Uniform
-from piwo.slates.validation import SlateColumns, SlateReader, check_list
+from piwo.slates.validation import SlateColumns, SlateReader, check_list, numbered
 from piwo.sources.filters import condition, mentioned
 from piwo.sources.lazy import column_names, is_lazy
 from piwo.sources.paths import kind_of
@@ -56,6 +57,8 @@ def read(
     reward_range: tuple[float, float] = (0.0, 1.0),
     where: str | None = None,
     logger: Logger | None = None,
+    unit: str | None = None,
+    weight: str | None = None,
 ) -> SlateLog:
     """Return a log of slates: one row is one decision, with the list of the actions it showed.
 
@@ -88,6 +91,10 @@ def read(
         reward_range: (0, hi), the declared range of a reward, of the slate or of a slot.
         where: an SQL condition on any columns that are known before the decision.
         logger: "learning" if the logger learned from earlier rows; "fixed" if not.
+        unit: column of units (users, sessions) whose rows depend on each other: statistics and
+            splits are then by unit, and each unit counts the same.
+        weight: column of sampling weights, for a thinned log: 1 / (rate at which rows were kept).
+            Values are weighted means; nothing is proved, as the dropped rows are not counted.
 
     Returns:
         A `SlateLog`.
@@ -108,6 +115,7 @@ def read(
         context = (context,)
     check_listed("context", context)
     optional = {"reward": reward, "rewards": rewards, "user_behavior": user_behavior}
+    optional |= {"unit": unit, "weight": weight}
     named = {f"context[{i}]": name for i, name in enumerate(context)}
     named |= {role: name for role, name in optional.items() if name is not None}
     for role, value in {"slate": slate, **named}.items():
@@ -132,7 +140,12 @@ def read(
         behavior = FromColumns(*given, independent=independent)
     else:
         check_kind("behavior", behavior, (Uniform, Factored), ", of piwo.slates")
-    plain = SlateColumns(slate, reward, rewards, tuple(context), user_behavior)
+    if unit is not None and weight is not None:
+        raise UsageError(
+            f"{argument('unit')} and {argument('weight')} exclude each other: of a thinned log it "
+            "is unknown which rows of a unit were dropped; name one of them"
+        )
+    plain = SlateColumns(slate, reward, rewards, tuple(context), user_behavior, unit, weight)
     made = _source(source, plain, behavior, where)
     # globs leave out what was decided or earned
     decided = {*replace(plain, context=()).used(), *behavior.numbers}
@@ -179,6 +192,8 @@ class SlateLog:
     learning: Logger | None = None
     selector: Selector | None = None
     """Which rows it has; None: all of the source."""
+    grouped: dict[int, Source] = field(default_factory=dict, compare=False)
+    """id of a source -> its rows by unit."""
 
     def __repr__(self) -> str:
         named = []
@@ -194,6 +209,21 @@ class SlateLog:
         if self.selector is None:
             return self.source.name
         return f"this part of {self.source.name}"
+
+    @cached_property
+    def roles(self) -> Columns:
+        """The columns by the roles that those of any log have."""
+        columns = self.columns
+        earned = columns.reward or columns.rewards
+        assert earned is not None
+        return Columns(
+            action=columns.slate,
+            reward=earned,
+            propensity=None,
+            context=columns.context,
+            unit=columns.unit,
+            weight=columns.weight,
+        )
 
     @property
     def by_slot(self) -> bool:
@@ -252,7 +282,19 @@ class SlateLog:
         return self.most
 
     def __len__(self) -> int:
-        return fold(self.source, [self.columns.slate], _CountRows(self.selector))
+        unit = self.columns.unit
+        names = [name for name in (self.columns.slate, unit) if name is not None]
+        return fold(self.source, names, _CountRows(self.selector, unit))
+
+    @property
+    def source_by_unit(self) -> Source:
+        """The source for passes that sum rows: units are whole, if the log declares them."""
+        unit = self.columns.unit
+        if unit is None:
+            return self.source
+        if id(self.source) not in self.grouped:
+            self.grouped[id(self.source)] = by_unit(self.source, unit, kept=True)
+        return self.grouped[id(self.source)]
 
     def reader(self, target: SlatePolicy | None = None, context: bool = False) -> SlateReader:
         """Return what reads the rows.
@@ -270,6 +312,7 @@ class SlateLog:
             target=None if target is None else target.aligned(self.actions),
             selector=self.selector,
             context=context,
+            by_unit=self.columns.unit is not None,
         )
 
     def position(self, position: int) -> Log:
@@ -306,7 +349,7 @@ class SlateLog:
 
         Args:
             holdout: fraction of the rows to hold out.
-            seed: of the split, which depends on row numbers alone.
+            seed: of the split, which depends on row numbers alone, or on units.
 
         Raises:
             UsageError: for a part of a log, or rows in a cluster, which have no fixed numbers.
@@ -318,6 +361,11 @@ class SlateLog:
                 "order at every pass"
             )
         held_out = HeldOut(holdout, seed)
+        if self.learning == "learning" and self.columns.unit is not None:
+            raise UsageError(
+                f"{self.name} cannot be split: its logger learned, so that the last rows would be "
+                f"held out, and units ({argument('unit')}) have rows in both parts"
+            )
         if self.learning == "learning":
             rows = len(self)
             held_out = replace(held_out, cut=rows - math.floor(holdout * rows))
@@ -336,6 +384,7 @@ class SlateLog:
         schema = self.source.schema
         roles = {"slate": self.columns.slate, "reward": self.columns.reward}
         roles |= {"rewards": self.columns.rewards, "user behavior": self.columns.user_behavior}
+        roles |= {"unit": self.columns.unit, "sampling weight": self.columns.weight}
         roles |= {f"probability {x}": x for x in self.logger.numbers}
         for role, name in roles.items():
             if name is not None:
@@ -398,6 +447,7 @@ class _CountRows(Task[int]):
     """Task: the number of selected rows."""
 
     selector: Selector | None
+    unit: str | None
 
     def empty(self) -> int:
         """Return 0."""
@@ -405,14 +455,12 @@ class _CountRows(Task[int]):
 
     def of_fragment(self, fragment: Fragment) -> int:
         """Return the number of selected rows of a fragment."""
-        count, start = 0, fragment.start
-        for record in fragment.records():
-            rows = np.arange(start, start + record.num_rows)
-            start += record.num_rows
+        count = 0
+        for record, _, numbers in numbered(fragment.records(), fragment.start, self.unit):
             if self.selector is None:
                 count += record.num_rows
             else:
-                count += int(self.selector.keep(rows).sum())
+                count += int(self.selector.keep(numbers).sum())
         return count
 
     def merge(self, one: int, other: int) -> int:

@@ -93,7 +93,10 @@ class PositionSource:
         label = pa.int64() if pa.types.is_integer(kind) else pa.string()
         fields = [pa.field("action", label)]
         fields += [pa.field("reward", pa.float64()), pa.field("propensity", pa.float64())]
-        fields += [schema.field(name) for name in self.log.columns.context]
+        columns = self.log.columns
+        for name in (*columns.context, columns.unit, columns.weight):
+            if name is not None:
+                fields.append(schema.field(name))
         return pa.schema(fields)
 
     @property
@@ -109,7 +112,10 @@ class PositionSource:
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return the position's part of each fragment."""
         del columns  # what is read is what the slates need
-        reader = self.log.reader(context=True)
+        columns_of = self.log.columns
+        carried = tuple(x for x in (columns_of.unit, columns_of.weight) if x is not None)
+        # the log of the position brings the rows of units together
+        reader = replace(self.log.reader(context=True), by_unit=False, carried=carried)
         each = self.log.source.fragments(reader.names)
         return [_PositionFragment(one, reader, self.place) for one in each]
 
@@ -133,15 +139,16 @@ def position_log(log: SlateLog, position: int) -> Log:
     ESTIMATORS["independent"].check(log, log.logger)
     if isinstance(log.source, Cluster):
         raise UsageError(f"{log.name} is in a cluster; write it to Parquet files first")
-    taken = [name for name in log.columns.context if name in _NAMES]
+    more = (*log.columns.context, log.columns.unit, log.columns.weight)
+    taken = [name for name in more if name in _NAMES]
     if taken:
         raise UsageError(
-            f"context column {taken[0]!r} has the name of a role of the position's log; rename it"
+            f"column {taken[0]!r} has the name of a role of the position's log; rename it"
         )
     source: Source = PositionSource(log, position - 1)
     return Log.of(
         source,
-        Columns(context=log.columns.context),
+        Columns(context=log.columns.context, unit=log.columns.unit, weight=log.columns.weight),
         log.actions,
         reward_range=(0.0, log.largest),
         logger=log.learning,
@@ -279,8 +286,8 @@ def by_position(
     tasks = [replace(first, position=place) for place in range(log.slots)]
     states = reduce_slates(log, tasks)
     # of L tests of weights, as of L intervals, each has its share of the error probability
-    p_value = min(1.0, log.slots * min(map(weight_p, states)))
-    why_not = reason_against(log, policy, estimator, p_value)
+    p_value = min(1.0, log.slots * min(weight_p(log, state) for state in states))
+    why_not = reason_against(log, policy, estimator, p_value, settled)
     found: list[PositionValue] = []
     for place, state in enumerate(states):
         # declared slots that no slate of this log has
@@ -306,7 +313,7 @@ def _position(
     log: SlateLog, place: int, state: SlateState, earlier: list[PositionValue]
 ) -> PositionValue:
     """Return the value of one position, without bounds."""
-    n, unit = state.policy.moments.rows, log.largest if log.bounded else 1.0
+    unit = log.largest if log.bounded else 1.0
     value, _ = mean_credit(state)
     relative = None
     if value is not None:
@@ -316,13 +323,13 @@ def _position(
             relative = value / first
     return PositionValue(
         position=place + 1,
-        rows=n,
-        logging_value=float(state.logged[0]) / n * unit,
+        rows=state.policy.moments.logged,
+        logging_value=float(state.logged[0] / state.slots[0]) * unit,
         value=value,
         lower=None,
         upper=None,
         improvement_lower=None,
-        mean_weight=float(state.w[0]) / n,
+        mean_weight=float(state.w[0] / state.slots[0]),
         relative=relative,
     )
 

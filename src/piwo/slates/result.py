@@ -92,6 +92,10 @@ class SlateEvaluation(Record):
     """Why there is no interval; None if there is one."""
     notes: tuple[Note, ...] = ()
     """What a reader must know, the most important first."""
+    unit: str | None = None
+    """The column of units, each of which counts the same; None: rows do."""
+    units: int | None = None
+    """The number of units."""
 
     @property
     def bounds_hold(self) -> bool:

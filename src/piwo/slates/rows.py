@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from piwo.logs.batch import Floats
+from piwo.logs.batch import Batch, Floats
 
 __all__ = ["Codes", "SlateRows"]
 
@@ -45,6 +45,10 @@ class SlateRows:
     """(n,) places in `piwo.slates.USER_BEHAVIORS`."""
     context: Mapping[str, pa.Array] | None = None
     """The context columns as read."""
+    units: npt.NDArray[np.int64] | None = None
+    """(n,) numbers of units, if rows are read by unit; rows of a unit are neighbors."""
+    weight: Floats | None = None
+    """(n,) sampling weights."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -59,10 +63,21 @@ class SlateRows:
         """(n, L) whether a slate has this slot."""
         return np.arange(self.slots) < self.lengths[:, None]
 
+    @cached_property
+    def observations(self) -> Batch:
+        """The rows as independent observations: rows, units, or rows with sampling weights."""
+        ones = np.ones(len(self))
+        # of the rows, sums need the numbers, the units and the weights alone
+        first = int(self.rows[0]) if len(self) else 0
+        batch = Batch(first, np.empty(0, np.int32), ones, ones, rows=self.rows, weight=self.weight)
+        if self.units is not None:
+            batch = batch.of_units(self.units)
+        return batch
+
     def take(self, keep: npt.NDArray[np.bool_]) -> SlateRows:
         """Return the rows of a mask."""
         kept: dict[str, Any] = {}
-        for name in ("rows", "lengths", "action", "reward", "user_behavior"):
+        for name in ("rows", "lengths", "action", "reward", "user_behavior", "units", "weight"):
             value = getattr(self, name)
             kept[name] = None if value is None else value[keep]
         for name in ("numbers", "slates"):

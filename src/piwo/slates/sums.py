@@ -13,7 +13,7 @@ from piwo.engines.engine import fold
 from piwo.engines.state import State, largest
 from piwo.engines.task import Task
 from piwo.errors import DataError
-from piwo.logs.batch import Batch, Floats
+from piwo.logs.batch import Floats
 from piwo.logs.findings import Finding, Refused
 from piwo.logs.foreign import RowError
 from piwo.reductions import MomentState, PolicyState
@@ -49,7 +49,9 @@ class SlateState(State):
     policy: PolicyState
     """Moments, and bet sums of Y + B, Z + B, Y + 1 - R + B and w + B; B: see `SlateSums`."""
     slots: Floats
-    """(S,) rows that have the slot."""
+    """(S,) rows that have the slot; sums over units are of means, and rows may have weights s."""
+    having: Floats
+    """(S,) rows that have the slot, whatever they count."""
     w: Floats
     """(S,) sums of w_l."""
     wr: Floats
@@ -57,11 +59,14 @@ class SlateState(State):
     logged: Floats
     """(S,) sums of r_l."""
     products: Floats
-    """(3S, 3S) sums of products of the w_l, the w_l r_l, and the 1{row lacks slot l} of a row."""
+    """(3S + 1, 3S + 1) sums of products of the w_l, the w_l r_l, and the 1{row lacks slot l} of a
+    row, and of 1."""
     y: float = 0.0
     """sum of Y."""
     y2: float = 0.0
     """sum of Y^2."""
+    sy: float = 0.0
+    """sum of s times s Y, s the sampling weights."""
     shown: float = 0.0
     """Slots of all rows together."""
     longest: float = largest(default=0.0)
@@ -72,7 +77,7 @@ class SlateState(State):
     @property
     def lengths_differ(self) -> bool:
         """Whether some slates have fewer slots than others."""
-        return self.shown < self.longest * self.policy.moments.rows
+        return self.shown < self.longest * self.policy.moments.logged
 
 
 @dataclass(frozen=True)
@@ -152,10 +157,11 @@ class SlateSums(Task[SlateState]):
         return SlateState(
             policy=PolicyState(blocks=BlockState.empty(self.partition)),
             slots=zeros,
+            having=zeros,
             w=zeros,
             wr=zeros,
             logged=zeros,
-            products=np.zeros((3 * self.count, 3 * self.count)),
+            products=np.zeros((3 * self.count + 1, 3 * self.count + 1)),
         )
 
     def of_fragment(self, fragment: Fragment) -> SlateState:
@@ -219,26 +225,31 @@ class SlateSums(Task[SlateState]):
         with np.errstate(over="ignore", invalid="ignore"):
             # Y = sum_l share_l w_l r_l, and the mean weight
             credit, weight = earned @ found.shares, w @ found.shares + found.beyond
-            each = np.concatenate([w, earned, 1.0 - mask], axis=1)
+            observed = rows.observations.observed
+            ones = np.ones((len(rows), 1))
+            each = observed(np.concatenate([w, earned, 1.0 - mask, ones], axis=1))
+            y, average = observed(credit), observed(weight)
             moments = MomentState(
-                rows=len(rows),
+                rows=rows.observations.count,
                 logged=len(rows),
-                total=float(len(rows)),
-                w=float(weight.sum()),
-                w2=float((weight * weight).sum()),
-                reward=float(found.logged.sum()),
+                total=float(each[:, -1].sum()),
+                w=float(average.sum()),
+                w2=float((average * average).sum()),
+                reward=float(observed(found.logged).sum()),
                 max_weight=float(w.max()),
             )
             policy = PolicyState(moments, *self._bets(rows, found, credit, weight))
             return SlateState(
                 policy=policy,
-                slots=found.mask.sum(axis=0).astype(np.float64),
-                w=w.sum(axis=0),
-                wr=earned.sum(axis=0),
-                logged=found.reward.sum(axis=0),
+                slots=observed(mask).sum(axis=0),
+                having=mask.sum(axis=0),
+                w=observed(w).sum(axis=0),
+                wr=observed(earned).sum(axis=0),
+                logged=observed(found.reward).sum(axis=0),
                 products=each.T @ each,
-                y=float(credit.sum()),
-                y2=float((credit * credit).sum()),
+                y=float(y.sum()),
+                y2=float((y * y).sum()),
+                sy=float((each[:, -1] * y).sum()),
                 shown=float(rows.lengths.sum()),
                 longest=float(rows.lengths.max()),
             )
@@ -247,9 +258,7 @@ class SlateSums(Task[SlateState]):
         self, rows: SlateRows, found: _Credits, credit: Floats, weight: Floats
     ) -> tuple[Any, Any]:
         """Return the bet sums, over all rows and by block."""
-        ones = np.ones(len(rows))
-        # of the rows, blocks need the numbers alone
-        batch = Batch(int(rows.rows[0]), np.empty(0, np.int32), ones, ones, rows=rows.rows)
+        batch = rows.observations
 
         def sums(y: Floats, factor: Floats, rest: Floats) -> BetSums:
             # Y + B >= 0, which rounding may take below 0; with weights beyond float64 it is inf
@@ -318,9 +327,14 @@ def reduce_slates(log: SlateLog, tasks: Sequence[SlateSums]) -> tuple[SlateState
     Raises:
         DataError: for rows that break a rule, and for a log without rows.
     """
-    found = fold(log.source, tasks[0].reader.names, _Together(tuple(tasks)))
+    found = fold(log.source_by_unit, tasks[0].reader.names, _Together(tuple(tasks)))
     if found[0].refused:
         raise Refused(found[0].refused)
     if found[0].policy.moments.rows == 0:
         raise DataError(f"no rows in {log.name}, expected at least one logged slate")
+    if log.columns.unit is not None and found[0].policy.moments.rows < 2:
+        raise DataError(
+            f"all rows of {log.name} have one value of the unit column {log.columns.unit!r}, "
+            "expected at least two units; name the column whose values do not depend on each other"
+        )
     return found

@@ -17,14 +17,15 @@ from piwo.logs.features import is_list, is_number
 from piwo.logs.findings import Findings, Refused
 from piwo.logs.numbers import numbers_of
 from piwo.logs.reader import Selector
-from piwo.logs.validation import TOLERANCE
+from piwo.logs.units import ROW_NUMBER, unit_numbers, whole_units
+from piwo.logs.validation import TOLERANCE, sampling_weight
 from piwo.messages import argument
 from piwo.slates.policies import SlatePolicy
 from piwo.slates.rows import Codes, SlateRows
-from piwo.sources.source import Fragment, cut
+from piwo.sources.source import BATCH_ROWS, Fragment, cut
 from piwo.visible import exact, type_text
 
-__all__ = ["USER_BEHAVIORS", "SlateColumns", "SlateReader", "check_list"]
+__all__ = ["USER_BEHAVIORS", "SlateColumns", "SlateReader", "check_list", "numbered"]
 
 USER_BEHAVIORS = ("standard", "cascade", "independent")
 """What the reward of a slot depends on: all shown actions, those above it and its own, its own."""
@@ -39,10 +40,13 @@ class SlateColumns:
     rewards: str | None = None
     context: tuple[str, ...] = ()
     user_behavior: str | None = None
+    unit: str | None = None
+    weight: str | None = None
 
     def used(self) -> tuple[str, ...]:
         """Return every column that has a role, but those of probabilities."""
-        named = (self.slate, self.reward, self.rewards, *self.context, self.user_behavior)
+        named = (self.slate, self.reward, self.rewards, *self.context)
+        named += (self.user_behavior, self.unit, self.weight)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -59,6 +63,8 @@ class SlateReader:
         target: over the actions; None: only the logger is needed.
         selector: which rows are read; None: all.
         context: whether rows carry the context.
+        by_unit: whether rows carry units, and come as whole ones; they are neighbors then.
+        carried: columns that rows carry as they are, with the context.
     """
 
     columns: SlateColumns
@@ -69,6 +75,8 @@ class SlateReader:
     target: SlatePolicy | None = None
     selector: Selector | None = None
     context: bool = False
+    by_unit: bool = False
+    carried: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,16 +96,17 @@ class SlateReader:
         Raises:
             Refused: if rows break a rule.
         """
-        start = fragment.start
-        for whole in fragment.records():
-            for record in cut(whole):
-                rows = np.arange(start, start + record.num_rows)
-                start += record.num_rows
-                if self.selector is not None:
-                    keep = self.selector.keep(rows)
-                    record, rows = record.filter(pa.array(keep)), rows[keep]  # noqa: PLW2901
-                if len(rows):
-                    yield self._rows(record, rows)
+        unit = self.columns.unit
+        records = _cut(fragment)
+        if self.by_unit and unit is not None:
+            records = whole_units(fragment.records(), unit, BATCH_ROWS)
+        for record, rows, numbers in numbered(records, fragment.start, unit):
+            chosen, kept = record, rows
+            if self.selector is not None:
+                keep = self.selector.keep(numbers)
+                chosen, kept = record.filter(pa.array(keep)), rows[keep]
+            if len(kept):
+                yield self._rows(chosen, kept)
 
     @property
     def _policies(self) -> tuple[SlatePolicy, ...]:
@@ -135,11 +144,20 @@ class SlateReader:
             _stop(findings)
             slates[name] = self._codes(record[name], name, lengths, findings, known=False)
         behavior = self._behavior(record, findings)
+        weight = None
+        if columns.weight is not None:
+            weight = sampling_weight(record[columns.weight], columns.weight, findings)
         _stop(findings)
         context = {}
         if self._reads_context:
             context = {name: record[name] for name in record.schema.names if name in self._contexts}
-        made = SlateRows(rows, lengths, action, reward, numbers, slates, behavior, context)
+        units = None
+        if self.by_unit and columns.unit is not None:
+            units = unit_numbers(record, columns.unit)
+        context |= {name: record[name] for name in self.carried}
+        made = SlateRows(
+            rows, lengths, action, reward, numbers, slates, behavior, context, units, weight
+        )
         self._check_logger(made, findings)
         _stop(findings)
         return made
@@ -263,6 +281,35 @@ def check_list(kind: pa.DataType, name: str, what: str) -> None:
         raise DataError(
             f"column {name!r} has {type_text(kind)}, expected lists of {what}, one for each slot"
         )
+
+
+def _cut(fragment: Fragment) -> Iterator[pa.RecordBatch]:
+    for whole in fragment.records():
+        yield from cut(whole)
+
+
+def numbered(
+    records: Iterator[pa.RecordBatch], start: int, unit: str | None
+) -> Iterator[tuple[pa.RecordBatch, npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """Yield raw rows, their numbers in the log, and the numbers that they are selected by.
+
+    Args:
+        records: the rows of a fragment.
+        start: the number of the first one, if they do not carry their numbers.
+        unit: the column of units, whose numbers select rows; None: row numbers do.
+
+    >>> [(rows.tolist()) for _, rows, _ in numbered(iter([pa.record_batch({"x": [7]})]), 3, None)]
+    [[3]]
+    """
+    for record in records:
+        rows = np.arange(start, start + record.num_rows)
+        start += record.num_rows
+        if ROW_NUMBER in record.schema.names:
+            rows = record[ROW_NUMBER].to_numpy(zero_copy_only=False)
+        numbers = rows
+        if unit is not None:
+            numbers = unit_numbers(record, unit)
+        yield record, rows, numbers
 
 
 def _stop(findings: Findings) -> None:
