@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from piwo import policies
 from piwo.simulate import ItemBandit
 from tests.cli.conftest import Command
 
@@ -62,3 +63,21 @@ def test_without_items_the_next_step_is_to_give_them(piwo: Command, files: Path)
     ran = piwo(*words, "--context", "x*")
     assert ran.code == 2
     assert "with features of the actions (--items)" in ran.err
+
+
+def test_a_terminal_gets_the_first_decisions_and_a_pipe_all(
+    piwo: Command, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, out = files / "log.parquet", files / "even.piwo"
+    policies.Uniform(BANDIT.actions).save(out)
+    words = ["policy", "act", out, log, "--eligible", "eligible", "--seed", 0]
+    every = piwo(*words).out.splitlines()
+    assert len(every) == 1501
+    monkeypatch.setattr("piwo.cli.policy.sys.stdout.isatty", lambda: True)
+    some = piwo(*words).out.splitlines()
+    assert some[:21] == every[:21]
+    assert some[21:] == ["... and 1480 more decisions; write all to a file with --out"]
+    # A document, and a file, are complete.
+    assert len(piwo(*words, "--json").document["decisions"]) == 1500
+    assert "wrote 1500 decisions" in piwo(*words, "--out", "all.csv").out
+    assert len(Path("all.csv").read_text().splitlines()) == 1501

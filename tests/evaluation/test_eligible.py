@@ -9,6 +9,7 @@ import pytest
 
 import piwo
 from piwo.cli.main import main
+from piwo.errors import DataError, UsageError
 from piwo.policies import Constant, LinearGreedy, Uniform
 
 # Three rows by hand: the weights of the uniform policy are 1/2 / .5, 1/3 / .25 and 1 / 1.
@@ -238,3 +239,49 @@ def test_check_by_number_of_eligible_actions() -> None:
     # 12 / 4 and 12 / 5, about equally often
     assert "4 to 7 eligible actions the mean weight of the uniform policy is 2.75, exp" in text
     assert piwo.check(piwo.read(table.drop(["could"]))).by_size == ()
+
+
+@pytest.mark.parametrize("kind", ["constant", "epsilon", "mixture", "aligned"])
+def test_errors_of_eligible_actions_name_the_policy(kind: str) -> None:
+    log = piwo.read(
+        {
+            "action": ["a", "b"] * 4,
+            "reward": [1, 0] * 4,
+            "propensity": [0.5] * 8,
+            "could": [["a", "b"], ["b", "c"]] * 4,
+        },
+        eligible="could",
+    )
+    even, fixed = piwo.policies.Uniform(log.actions), piwo.policies.Constant("a", log.actions)
+    wrong = {
+        "constant": fixed,
+        "epsilon": piwo.policies.EpsilonGreedy(fixed, 0.1),
+        "mixture": piwo.policies.Mixture([fixed, even], [0.5, 0.5]),
+        "aligned": piwo.policies.Constant("a", ["a"]),
+    }[kind]
+    with pytest.raises(DataError, match=r"^policy 'new': row numbers from 0: 1, 3, .*eligible"):
+        piwo.compare(log, {"fine": even, "new": wrong})
+    with pytest.raises(DataError, match=r"^the baseline .*: row numbers from 0: 1, 3, .*eligible"):
+        piwo.evaluate(log, even, baseline=wrong)
+
+
+def test_lists_of_propensities_make_no_control_variates() -> None:
+    columns = {
+        "action": ["a", "b"] * 20,
+        "reward": [1, 0] * 20,
+        "could": [["a", "b"], ["b", "c"]] * 20,
+    }
+    log = piwo.read({**columns, "p": [[0.5, 0.5]] * 40}, eligible="could", propensities="p")
+    even = piwo.policies.Uniform(log.actions)
+    found = piwo.evaluate(log, even)
+    alone = piwo.read({**columns, "propensity": [0.5] * 40}, eligible="could")
+    # The same interval as with the propensity of the action taken, and no advice to give lists.
+    assert found.interval == "deadline"
+    assert (found.lower, found.upper) == (
+        piwo.evaluate(alone, even).lower,
+        piwo.evaluate(alone, even).upper,
+    )
+    for one in (log, alone):
+        assert not any(note.kind == "control-variate" for note in piwo.evaluate(one, even).notes)
+        with pytest.raises(UsageError, match="control variates are not made for eligible actions"):
+            piwo.evaluate(one, even, interval="mixture-cv")

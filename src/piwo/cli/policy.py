@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -33,6 +34,9 @@ from piwo.sources.source import Source
 from piwo.visible import visible
 
 __all__ = ["act", "read_contexts", "show"]
+
+_SHOWN = 20
+"""Decisions that are printed on a terminal; files and pipes get all."""
 
 PolicyFile = Annotated[str, Parameter(help="A policy file.")]
 
@@ -155,7 +159,11 @@ def act(
         Parameter(help="Seed of the draws. [default: random]", converter=whole),
     ] = None,
     out: Annotated[
-        Path | None, Parameter(help="File for the decisions. [default: standard output]")
+        Path | None,
+        Parameter(
+            help="File for the decisions. [default: standard output; on a terminal the first "
+            f"{_SHOWN}]"
+        ),
     ] = None,
     format: Annotated[  # noqa: A002 (its name on the command line)
         Literal["csv", "jsonl"] | None,
@@ -213,6 +221,10 @@ def _written(
         in_document: whether the document holds them.
     """
     rows = len(decided["action"])
+    left = 0
+    if out is None and not in_document and sys.stdout.isatty():
+        left = max(0, rows - _SHOWN)
+        decided = {name: column[:_SHOWN] for name, column in decided.items()}
     json_lines = format == "jsonl"
     if format is None and out is not None:
         json_lines = out.suffix.lower() in {".jsonl", ".ndjson", ".json"}
@@ -227,6 +239,8 @@ def _written(
         return Answer(f"wrote {rows} decisions to {visible(out)}", document)
     if in_document:
         document["decisions"] = _records(decided)
+    if left:
+        text += f"... and {left} more decisions; write all to a file with --out\n"
     # `print` ends the last line.
     return Answer(text.removesuffix("\n"), document)
 

@@ -553,6 +553,7 @@ def _holds(policy: Policy, part: object) -> bool:
     if policy is part:
         return True
     inside = [one for one in vars(policy).values() if isinstance(one, Policy)]
+    inside += policy.parts
     return any(_holds(one, part) for one in inside)
 
 

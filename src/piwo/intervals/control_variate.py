@@ -176,7 +176,8 @@ class AutoInterval(IntervalMethod):
         narrow, plain = self.mixture if partition is None else self.deadline
         approximate = log.propensity_error is not None
         every_action = log.columns.propensities is not None or log.behavior is not None
-        if log.columns.weight is not None or (approximate and not every_action):
+        changing = log.columns.eligible is not None
+        if log.columns.weight is not None or changing or (approximate and not every_action):
             # nothing that the user could pass would help, so there is nothing to note
             return plain
         reason = lacking(log, policy)

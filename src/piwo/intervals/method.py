@@ -398,6 +398,12 @@ def lacking(log: Log, policy: Policy) -> str | None:
     """
     if log.propensity_error is not None:
         return "it needs the exact propensity of every action, and these are known approximately"
+    if log.columns.eligible is not None:
+        # lists of propensities are read for the logged action alone
+        return (
+            "control variates are not made for eligible actions, whose lists of propensities are "
+            "read for the action taken"
+        )
     if not log.gives_full_distribution:
         # `behavior` is the alternative in Python; the command has the option for vectors only
         return (

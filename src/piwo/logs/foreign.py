@@ -59,9 +59,17 @@ class RowError(DataError):
         """Keep the rows when pickled, as errors of worker processes are."""
         return RowError, (self.problem, self.rows, self.count)
 
-    def at(self, numbers: Sequence[int] | npt.NDArray[np.int64]) -> RowError:
-        """Return the error with the numbers that a log gives to its rows, (n,)."""
-        return self._moved([int(numbers[row]) for row in self.rows])
+    def at(self, numbers: Sequence[int] | npt.NDArray[np.int64], policy: object = None) -> RowError:
+        """Return the error with the numbers that a log gives to its rows, (n,).
+
+        Args:
+            numbers: of the rows.
+            policy: whose error it is, if it is not known yet; `piwo.compare` knows its name.
+        """
+        made = self._moved([int(numbers[row]) for row in self.rows])
+        if made.policy is None:
+            made.policy = policy
+        return made
 
     def after(self, rows: int) -> RowError:
         """Return the error for an input that has this many rows before those that were checked."""

@@ -206,7 +206,7 @@ class LinearGreedy(DeterministicPolicy):
             scores = pair_scores(context, batch.eligible, self.coef, self.intercept)
             return np.asarray(highest(scores, batch.eligible) == batch.action, np.float64)
         except RowError as wrong:
-            raise wrong.at(batch.row_numbers) from None
+            raise wrong.at(batch.row_numbers, self) from None
 
     def state(self) -> State:
         """Return coefficients and intercepts."""
@@ -364,7 +364,7 @@ class LinearSoftmax(Policy):
         try:
             return self._log_chances(self.context(batch.context), batch.action)
         except RowError as wrong:
-            raise wrong.at(batch.row_numbers) from None
+            raise wrong.at(batch.row_numbers, self) from None
 
     def state(self) -> State:
         """Return coefficients, intercepts and temperature."""

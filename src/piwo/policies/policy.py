@@ -356,7 +356,7 @@ class Policy(ABC):
                 return at_places(chances, batch.eligible.places(batch.action))
             return self.probability(batch.context, batch.action)
         except RowError as wrong:
-            raise wrong.at(batch.row_numbers) from None
+            raise wrong.at(batch.row_numbers, self) from None
 
     def log_logged(self, batch: Batch) -> Floats:
         """Return log pi(A | X) of the logged actions, (n,); -inf if it is 0."""
@@ -372,7 +372,7 @@ class Policy(ABC):
                 return spread_out(chances, batch.eligible, len(self.actions))
             return self.distribution(self.context(batch.context), len(batch))
         except RowError as wrong:
-            raise wrong.at(batch.row_numbers) from None
+            raise wrong.at(batch.row_numbers, self) from None
 
     def act(
         self,
@@ -640,7 +640,7 @@ class Aligned(Policy):
             try:
                 eligible, _ = self._own(eligible)
             except RowError as wrong:
-                raise wrong.at(batch.row_numbers) from None
+                raise wrong.at(batch.row_numbers, self) from None
         seen = replace(batch, action=np.maximum(own, 0), eligible=eligible)
         return seen, own >= 0
 

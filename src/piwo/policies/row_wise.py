@@ -131,7 +131,7 @@ class RowWise(Policy):
         try:
             return renormalized(self.table[rows[pairs.rows], pairs.codes], pairs)
         except RowError as wrong:
-            raise wrong.at(batch.row_numbers) from None
+            raise wrong.at(batch.row_numbers, self) from None
 
     def full(self, batch: Batch) -> Floats:
         """Return the full vectors of the batch's rows, (n, K)."""
@@ -230,7 +230,7 @@ class RowChoices(Policy):
                 # Raises if a choice is not eligible.
                 taken(chosen, batch.eligible)
             except RowError as wrong:
-                raise wrong.at(batch.row_numbers) from None
+                raise wrong.at(batch.row_numbers, self) from None
         same: Floats = (chosen == batch.action).astype(np.float64)
         return same
 

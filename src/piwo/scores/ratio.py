@@ -118,6 +118,11 @@ def vectors_of(batch: Batch, label: str) -> Floats:
     Traceback (most recent call last):
     piwo.errors.UsageError: this needs the full propensity vector of every row; ...
     """
+    if batch.eligible is not None:
+        raise UsageError(
+            f"{label} needs the full propensity vector of every row, which logs with eligible "
+            "actions do not have; use IX"
+        )
     if batch.propensities is None:
         raise UsageError(
             f"{label} needs the full propensity vector of every row; give "
