@@ -5,9 +5,10 @@
 Prints the rows/s of `evaluate` with 20 candidates of 500 items a row, over that of a fixed list of
 20 actions whose rows have as many bytes in memory (10 more context columns instead of the list);
 the time of learning `oracles.JointRidge` over reading the same columns (1,000,000 rows of 20
-candidates: 30 products of 4 columns of context and 5 of items, and 231 of 10 and 20); and the peak
-memory with 100,000 items and 50 candidates, for two numbers of rows. Wanted: at least half the
-rows/s, at most 4 times reading with 30 products, equal memory.
+candidates: 30 products of 4 columns of context and 5 of items, and 231 of 10 and 20); the time with
+text labels over that with whole numbers; and the peak memory with 100,000 items and 50 candidates,
+for two numbers of rows. Wanted: at least half the rows/s, at most 4 times reading, text at most
+twice the time, equal memory.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,11 +32,19 @@ WIDTH = 5
 PART = 100_000
 
 
-def write(path: Path, rows: int, items: int, candidates: int, width: int, listed: bool) -> str:
-    """Write a log and return its path."""
+def write(
+    path: Path,
+    rows: int,
+    items: int,
+    candidates: int,
+    width: int,
+    listed: bool,
+    labels: pa.Array | None = None,
+) -> str:
+    """Write a log and return its path; text labels in dictionaries, as Parquet has them."""
     if path.exists():
         return str(path)
-    partial = path.with_suffix(".partial")
+    unfinished = path.with_suffix(".partial")
     random = np.random.default_rng(0)
     writer = None
     for at in range(0, rows, PART):
@@ -53,13 +63,16 @@ def write(path: Path, rows: int, items: int, candidates: int, width: int, listed
             flat = pa.array(codes.ravel().astype(np.int32))
             starts = pa.array(np.arange(n + 1, dtype=np.int32) * candidates)
             columns["could"] = pa.ListArray.from_arrays(starts, flat)
+        if labels is not None:
+            columns["action"] = labels.take(columns["action"])
+            columns["could"] = pa.ListArray.from_arrays(starts, labels.take(flat))
         table = pa.table(columns)
         if writer is None:
-            writer = pq.ParquetWriter(partial, table.schema, use_dictionary=False)
+            writer = pq.ParquetWriter(unfinished, table.schema, use_dictionary=labels is not None)
         writer.write_table(table, row_group_size=PART)
     assert writer is not None
     writer.close()
-    partial.rename(path)
+    unfinished.rename(path)
     return str(path)
 
 
@@ -95,6 +108,38 @@ def evaluated(folder: Path, rows: int, repeats: int) -> None:
         f"({rows / seconds['fixed'] / 1e6:.2f}; {sizes[1]:.0f} bytes a row)",
         flush=True,
     )
+
+
+def of_texts(folder: Path, rows: int, repeats: int) -> None:
+    """Print the speed of `evaluate` and of `read` with text labels in lists, over whole numbers."""
+    labels = pa.array([f"article-{i:06d}" for i in range(500)])
+    paths = {
+        "text": write(folder / f"text-{rows}.parquet", rows, 500, 20, WIDTH, True, labels),
+        "number": write(folder / f"number-{rows}.parquet", rows, 500, 20, WIDTH, listed=True),
+    }
+    known = {"text": labels.to_pylist(), "number": list(range(500))}
+    random = np.random.default_rng(2)
+    coef = random.normal(size=(500, WIDTH))
+    work = {}
+    for kind, path in paths.items():
+        log = piwo.read(path, context="x*", eligible="could", actions=known[kind])
+        policy = LinearGreedy(coef, np.zeros(500), known[kind])
+        work[kind] = partial(piwo.evaluate, log, policy)
+        # The list of actions is taken from the rows.
+        work[f"{kind}, found"] = partial(_found, path)
+    seconds = alternate(work, repeats)
+    print(
+        f"text labels, {rows} rows of 20 candidates: evaluate {rows / seconds['text'] / 1e6:.2f} "
+        f"million rows/s, {seconds['text'] / seconds['number']:.2f} times the time of whole "
+        f"numbers; finding the actions {rows / seconds['text, found'] / 1e6:.2f} million rows/s, "
+        f"{seconds['text, found'] / seconds['number, found']:.2f} times",
+        flush=True,
+    )
+
+
+def _found(path: str) -> int:
+    """Return how many actions the rows of a log have."""
+    return len(piwo.read(path, context="x*", eligible="could").actions)
 
 
 def learned(folder: Path, rows: int, repeats: int, width: int, features: int) -> None:
@@ -140,6 +185,7 @@ def main() -> None:
         memory_of(given.folder, given.memory)
         return
     evaluated(given.folder, given.rows, given.repeats)
+    of_texts(given.folder, min(given.rows, 1_000_000), given.repeats)
     for width, features in ((4, 5), (10, 20)):
         learned(given.folder, min(given.rows, 1_000_000), given.repeats, width, features)
     for rows in (given.rows // 5, 2 * given.rows // 5):
