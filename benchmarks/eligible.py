@@ -114,7 +114,9 @@ def of_texts(folder: Path, rows: int, repeats: int) -> None:
     """Print the speed of `evaluate` and of `read` with text labels in lists, over whole numbers."""
     labels = pa.array([f"article-{i:06d}" for i in range(500)])
     paths = {
-        "text": write(folder / f"text-{rows}.parquet", rows, 500, 20, WIDTH, True, labels),
+        "text": write(
+            folder / f"text-{rows}.parquet", rows, 500, 20, WIDTH, listed=True, labels=labels
+        ),
         "number": write(folder / f"number-{rows}.parquet", rows, 500, 20, WIDTH, listed=True),
     }
     known = {"text": labels.to_pylist(), "number": list(range(500))}

@@ -15,6 +15,7 @@ from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
     LogOptions,
     LogPaths,
+    categories_of,
     certificate_obstacle,
     log_facts,
 )
@@ -184,6 +185,7 @@ def evaluated(
         log,
         {name: one.make(log.actions) for name, one in named.items()},
         estimator=estimate.estimator,
+        categories=None if estimate.categories is None else categories_of(estimate.categories),
         gamma=gamma,
         interval=estimate.interval,
         q=model,

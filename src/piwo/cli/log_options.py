@@ -26,6 +26,7 @@ __all__ = [
     "LogOptions",
     "LogPaths",
     "action_labels",
+    "categories_of",
     "certificate_obstacle",
     "comma_list",
     "log_facts",
@@ -477,23 +478,50 @@ def costs_of(text: str) -> dict[str, float] | str:
     """
     if text.strip() and not text.startswith("@") and "=" not in text:
         return text
+    costs = {}
+    for label, cost in _by_label(text, "--action-cost", "COST", ".1").items():
+        costs[label] = number_of(cost, "--action-cost")
+    return costs
+
+
+def categories_of(text: str) -> dict[str, str] | str:
+    """Return label -> category of --categories: a comma list, or @FILE with one of them a line.
+
+    A word without an equals sign is the name of a column of items, and is returned as it is.
+
+    Raises:
+        FileError: for a file that cannot be read.
+        UsageError: for an entry that is not label=category, and for a label that is there twice.
+
+    >>> categories_of("a=x,b=y"), categories_of("topic")
+    ({'a': 'x', 'b': 'y'}, 'topic')
+    """
+    if text.strip() and not text.startswith("@") and "=" not in text:
+        return text
+    return _by_label(text, "--categories", "CATEGORY", "x")
+
+
+def _by_label(text: str, option: str, what: str, example: str) -> dict[str, str]:
+    """Return label -> what is written after its equals sign, of a comma list or a file."""
     if text.startswith("@"):
-        entries = [x for x in _lines(text[1:], "--action-cost") if x.strip()]
+        entries = [x for x in _lines(text[1:], option) if x.strip()]
     else:
         entries = text.split(",")
-    costs: dict[str, float] = {}
+    found: dict[str, str] = {}
     for entry in entries:
-        label, sign, cost = entry.rpartition("=")
+        label, sign, value = entry.rpartition("=")
         label = label.strip()
         if not (sign and label):
             raise UsageError(
-                f"--action-cost got {entry!r:.80}, expected LABEL=COST, such as a=.1,b=.2, or "
+                f"{option} got {entry!r:.80}, expected LABEL={what}, such as a={example}, or "
                 "@FILE with one of them a line"
             )
-        if label in costs:
-            raise UsageError(f"--action-cost names {label!r:.80} twice; give each label one cost")
-        costs[label] = number_of(cost, "--action-cost")
-    return costs
+        if label in found:
+            raise UsageError(
+                f"{option} names {label!r:.80} twice; give each label one {what.lower()}"
+            )
+        found[label] = value.strip()
+    return found
 
 
 def _is_whole(text: str) -> bool:

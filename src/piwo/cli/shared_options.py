@@ -16,7 +16,7 @@ from cyclopts import Group, Parameter
 import piwo
 from piwo.cli.log_options import number_of
 from piwo.errors import UsageError
-from piwo.intervals.point import ESTIMATORS
+from piwo.intervals.point import ESTIMATORS, MARGINAL
 from piwo.intervals.table import interval_help
 from piwo.policies import Policy, SavedPolicy
 from piwo.visible import without_secrets
@@ -83,8 +83,15 @@ class EstimateOptions:
     estimator: Annotated[
         str | None,
         Parameter(
-            help=f"Point estimate: {', '.join(ESTIMATORS)}. [default: iw; with --interval ix "
-            "or ls, the same]"
+            help=f"Point estimate: {', '.join([*ESTIMATORS, MARGINAL])}. [default: iw; with "
+            "--interval ix or ls, the same]"
+        ),
+    ] = None
+    categories: Annotated[
+        str | None,
+        Parameter(
+            help="For --estimator mips, the category of each action: a=x,b=y, or @FILE with one "
+            "label=category a line, or a column of --items."
         ),
     ] = None
     gamma: Annotated[

@@ -195,7 +195,7 @@ class CategorySums(PolicyReduction[CategoryState]):
 def mips(
     log: Log,
     policy: Any,
-    categories: Mapping[Any, Any],
+    categories: Mapping[Any, Any] | str,
     *,
     delta: float = 0.05,
     name: str | None = None,
@@ -220,7 +220,8 @@ def mips(
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`; with the exact weights it must give full vectors.
-        categories: label of an action -> its category, for every action of the log.
+        categories: label of an action -> its category, for every action of the log; or the name of
+            a column of the log's `items`.
         delta: nominal error probability of the normal interval.
         name: the name of the policy in the result.
 
@@ -247,7 +248,7 @@ def mips(
     Source: Saito and Joachims 2022 (arXiv 2202.06317), section 3.
     """
     check_kind("log", log, Log, "; piwo.read makes one")
-    check_kind("categories", categories, Mapping, ": label -> category")
+    check_kind("categories", categories, (Mapping, str), ": label -> category")
     bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     name = name or name_of(policy)
     if log.columns.eligible is not None:
@@ -257,6 +258,8 @@ def mips(
             "piwo.evaluate, which weights each action among the eligible ones"
         )
     log, ready = matched(log, {name: policy})
+    if isinstance(categories, str):
+        categories = _column_of_items(log.actions, categories)
     places, count = _places(log.actions, categories)
     target = ready[name]
     notes: list[str] = [Note(f"assumes: {x}", kind="assumptions") for x in (ASSUMPTION, SUPPORT)]
@@ -309,6 +312,22 @@ def mips(
         no_interval=why_not,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _column_of_items(actions: Actions, column: str) -> dict[Label, Any]:
+    """Return label -> value of a column of items."""
+    if actions.items is None:
+        raise UsageError(
+            f"{argument('categories')} is {column!r}, a column of {argument('items')}, and the log "
+            "was read without; give label -> category"
+        )
+    table = actions.items.table
+    if column not in table.column_names:
+        raise UsageError(
+            f"{argument('categories')} is {column!r}, expected a column of {argument('items')} "
+            f"({', '.join(table.column_names)}) or label -> category"
+        )
+    return dict(zip(actions.labels, table[column].to_pylist(), strict=True))
 
 
 def _places(actions: Actions, categories: Mapping[Any, Any]) -> tuple[Codes, int]:

@@ -23,6 +23,7 @@ from piwo.evaluation.guardrails import (
     shared_note,
 )
 from piwo.evaluation.learning_logger import as_learning_if_seen
+from piwo.evaluation.marginal import check_categories, marginal_estimates
 from piwo.evaluation.notes import notes_of
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.request import Request
@@ -32,6 +33,7 @@ from piwo.evaluation.segments import SegmentRequest
 from piwo.evaluation.unsupported import unsupported_masses
 from piwo.intervals import interval_named
 from piwo.intervals.matching import check_named, name_of
+from piwo.intervals.point import MARGINAL
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.log import Log
 from piwo.logs.provable import assumed_of_logger
@@ -46,6 +48,7 @@ class _Asked(TypedDict, total=False):
     """The arguments of `evaluate` besides gamma, which decides what is returned."""
 
     estimator: str | None
+    categories: Any
     interval: str
     q: Any
     baseline: Any
@@ -74,6 +77,7 @@ def evaluate(
     policy: Any,
     *,
     estimator: str | None = None,
+    categories: Any = None,
     gamma: float | str | Sequence[float] = "auto",
     interval: str = "auto",
     q: Any = None,
@@ -105,7 +109,11 @@ def evaluate(
             log's explicit action list; or a data frame with one column an action, matched by name.
         estimator: "iw", "snips", "cressie-read", "ix", "clip", "ls", "ls-linear", or another score
             by its name (docs/reference.md); None (the default): "iw", or what the interval comes
-            from: "ix" for `interval="ix"`, "ls" for "ls", "cressie-read" for "cressie-read".
+            from: "ix" for `interval="ix"`, "ls" for "ls", "cressie-read" for "cressie-read"; or
+            "mips", by weights of categories (`piwo.estimators.mips`): results state what it
+            assumes, and the interval does not rest on that. One more pass for each policy.
+        categories: for "mips": label of an action -> its category, or the name of a column of the
+            log's `items`.
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other
             scores; "auto": sqrt(log(2/delta) / n). A list: the path over these, in one pass, by
             "ix" unless `estimator` or `interval` says otherwise. Bounds that depend on gamma then
@@ -174,10 +182,16 @@ def evaluate(
     (1.0, True, 1.0)
     """
     named = {name or name_of(policy): policy}
+    check_categories(estimator, categories, by)
     if isinstance(gamma, Sequence | np.ndarray) and not isinstance(gamma, str):
         if guardrail is not None or by is not None:
             what = argument("by" if guardrail is None else "guardrail")
             raise UsageError(f"got {what} with a list of gamma; give one gamma, or leave it out")
+        if categories is not None:
+            raise UsageError(
+                f"got a list of gamma with {argument('estimator', MARGINAL)}, which has none; "
+                "leave it out"
+            )
         return _path(
             log,
             named,
@@ -200,6 +214,7 @@ def evaluate(
         log,
         named,
         estimator=estimator,
+        categories=categories,
         gamma=gamma,
         interval=interval,
         q=q,
@@ -282,6 +297,7 @@ def compare(
     policies: Mapping[str, Any],
     *,
     estimator: str | None = None,
+    categories: Any = None,
     gamma: float | str = "auto",
     interval: str = "auto",
     q: Any = None,
@@ -307,6 +323,7 @@ def compare(
         log: the logged decisions.
         policies: name -> policy; see `evaluate` for what a policy may be.
         estimator: see `evaluate`.
+        categories: see `evaluate`.
         gamma: see `evaluate`.
         interval: see `evaluate`.
         q: see `evaluate`.
@@ -334,6 +351,7 @@ def compare(
     [2, 2]
     """
     check_named(log, policies)
+    estimator = check_categories(estimator, categories, by)
     method = interval_named(interval)
     guards = guardrails_of(guardrail, log, baseline is not None)
     share = share_of_delta(delta, guards)
@@ -360,6 +378,9 @@ def compare(
         states, parts = _summed(request, split)
     result = request.finish(states)
     found = _evaluations(request, result, threshold)
+    if categories is not None:
+        error = propensity_factor, sensitivity
+        found = marginal_estimates(found, log, policies, categories, error)
     if split is not None:
         why_not = {name: one.why_not for name, one in result.policies.items()}
         each = split.finish(parts, why_not)

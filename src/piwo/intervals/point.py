@@ -13,7 +13,7 @@ from piwo.errors import UsageError
 from piwo.reductions.policy_sums import MomentState
 from piwo.scores import IW, SCORES, Score
 
-__all__ = ["ESTIMATORS", "Estimate", "Estimator", "estimator_named", "smoothed"]
+__all__ = ["ESTIMATORS", "MARGINAL", "Estimate", "Estimator", "estimator_named", "smoothed"]
 
 
 @dataclass(frozen=True)
@@ -186,6 +186,11 @@ ESTIMATORS = {
 """Every point estimate by name: importance weighting in three ways, and each score that is one."""
 
 
+MARGINAL = "mips"
+"""The point estimate by weights of categories, which `piwo.evaluate` and `piwo.compare` have
+besides."""
+
+
 def estimator_named(name: Any) -> Estimator:
     """Return the estimator of that name.
 
@@ -197,6 +202,7 @@ def estimator_named(name: Any) -> Estimator:
     """
     if not isinstance(name, str) or name not in ESTIMATORS:
         raise UsageError(
-            f"estimator {shown(name)} is not known, expected one of {', '.join(ESTIMATORS)}"
+            f"estimator {shown(name)} is not known, expected one of "
+            f"{', '.join([*ESTIMATORS, MARGINAL])}"
         )
     return ESTIMATORS[name]
