@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
@@ -39,9 +39,11 @@ from piwo.logs.log import Log
 from piwo.logs.provable import assumed_of_logger
 from piwo.messages import Note, argument
 from piwo.reductions import Joint
+from piwo.reductions.by_segment import BySegment
 from piwo.reductions.reduce import reduce
+from piwo.reductions.reduction import Reduction
 
-__all__ = ["compare", "evaluate", "unsupported_masses"]
+__all__ = ["Summed", "compare", "compare_summing", "evaluate", "unsupported_masses"]
 
 
 class _Asked(TypedDict, total=False):
@@ -291,7 +293,6 @@ def _rising(gammas: Sequence[float]) -> list[float]:
     return sorted({float(gamma) for gamma in gammas})
 
 
-@as_learning_if_seen
 def compare(
     log: Log,
     policies: Mapping[str, Any],
@@ -350,6 +351,95 @@ def compare(
     >>> [r.simultaneous for r in compare(log, both).values()]
     [2, 2]
     """
+    made = compare_summing(
+        log,
+        policies,
+        estimator=estimator,
+        categories=categories,
+        gamma=gamma,
+        interval=interval,
+        q=q,
+        baseline=baseline,
+        guardrail=guardrail,
+        by=by,
+        delta=delta,
+        propensity_factor=propensity_factor,
+        sensitivity=sensitivity,
+        rate_cap=rate_cap,
+        horizon=horizon,
+        threshold=threshold,
+        random_state=random_state,
+    )
+    return Comparison(made.evaluations, frames=log.frames)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What `compare` found, and the sums that it rests on, for those who show more of them.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> compare_summing(log, {"a": piwo.policies.Constant("a", log.actions)}).request.bounded
+    True
+    """
+
+    evaluations: dict[str, Evaluation]
+    request: Request
+    result: RequestResult
+    split: SegmentRequest | None
+    """The requests of the segments; None without."""
+    parts: tuple[Any, ...] = ()
+    """The states of `split.sums`."""
+    more: tuple[Any, ...] = ()
+    """The state of what else was summed: over all rows, then by segment."""
+
+
+@as_learning_if_seen
+def compare_summing(
+    log: Log,
+    policies: Mapping[str, Any],
+    *,
+    more: Callable[[Request], Reduction[Any]] | None = None,
+    estimator: str | None = None,
+    categories: Any = None,
+    gamma: float | str = "auto",
+    interval: str = "auto",
+    q: Any = None,
+    baseline: Any = None,
+    guardrail: Any = None,
+    by: str | None = None,
+    delta: float = 0.05,
+    propensity_factor: float = 1.0,
+    sensitivity: float = 1.0,
+    rate_cap: float | None = None,
+    horizon: bounds.Horizon = None,
+    threshold: float | None = None,
+    random_state: Any = 0,
+) -> Summed:
+    """Return what `compare` returns, with its sums, and sum something else in the same pass.
+
+    Args:
+        log: the logged decisions.
+        policies: see `compare`.
+        more: makes another reduction from the request, whose policies are over the log's actions.
+        estimator: see `evaluate`; so are those that follow.
+        categories: see `evaluate`.
+        gamma: see `evaluate`.
+        interval: see `evaluate`.
+        q: see `evaluate`.
+        baseline: see `compare`.
+        guardrail: see `evaluate`.
+        by: see `evaluate`.
+        delta: see `compare`.
+        propensity_factor: see `evaluate`.
+        sensitivity: see `evaluate`.
+        rate_cap: see `evaluate`.
+        horizon: see `evaluate`.
+        threshold: see `evaluate`.
+        random_state: seed of the bootstrap.
+    """
     check_named(log, policies)
     estimator = check_categories(estimator, categories, by)
     method = interval_named(interval)
@@ -375,7 +465,7 @@ def compare(
     if by is not None:
         split = SegmentRequest.of(request, by, gamma)
     with request.naming_policies():
-        states, parts = _summed(request, split)
+        states, parts, others = _summed(request, split, more)
     result = request.finish(states)
     found = _evaluations(request, result, threshold)
     if categories is not None:
@@ -387,8 +477,9 @@ def compare(
         for name, one in found.items():
             note = segments_note(each[name], share)
             found[name] = replace(one, segments=each[name], notes=(*one.notes, note))
+    made = Summed(found, request, result, split, parts, others)
     if not guards:
-        return Comparison(found, frames=log.frames)
+        return made
     # Intervals that are approximations, or have no lower bound of their own, certify nothing.
     if not method.certifies:
         method = interval_named("auto")
@@ -411,7 +502,7 @@ def compare(
     kept = results_of_guardrails(guards, log, asked)
     shared = shared_note(delta, guards)
     guarded = {name: _guarded(one, kept[name], log, shared) for name, one in found.items()}
-    return Comparison(guarded, frames=log.frames)
+    return replace(made, evaluations=guarded)
 
 
 def _evaluations(
@@ -430,12 +521,22 @@ def _evaluations(
 
 
 def _summed(
-    request: Request, split: SegmentRequest | None
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the states of all rows and of the segments, from one pass."""
+    request: Request,
+    split: SegmentRequest | None,
+    more: Callable[[Request], Reduction[Any]] | None,
+) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """Return the states of all rows, of the segments, and of what else is summed: one pass."""
+    extra: tuple[Reduction[Any], ...] = ()
+    if more is not None:
+        extra = (more(request),)
     if split is None:
-        return reduce(request.log, request.sums), ()
-    states: tuple[Any, Any] = reduce(split.log, Joint((request.sums, split.sums)))
+        whole, others = reduce(request.log, Joint((request.sums, Joint(extra))))
+        return whole, (), others
+    if extra:
+        extra = (*extra, BySegment(extra * len(split.each)))
+    states: tuple[Any, Any, Any] = reduce(
+        split.log, Joint((request.sums, split.sums, Joint(extra)))
+    )
     return states
 
 

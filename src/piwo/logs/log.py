@@ -28,6 +28,7 @@ from piwo.logs.options import (
     check_reward_range,
     check_roles,
 )
+from piwo.logs.periods import Periods
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.provable import approximate, caveats_of_rows, unprovable
 from piwo.logs.reader import (
@@ -106,7 +107,7 @@ class Log:
     """Whether DuckDB read files for a query of the user's, and compared no checksums."""
     action_costs: ActionCosts | None = None
     """Subtracted from the rewards; `reward_range` is that of net rewards."""
-    segments: Segments | None = None
+    segments: Segments | Periods | None = None
     """By which results are split; None: they are not."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated

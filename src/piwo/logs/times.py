@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.engines.engine import fold
-from piwo.engines.state import State
+from piwo.engines.state import State, largest
 from piwo.engines.task import Task
 from piwo.errors import DataError
 from piwo.logs.hashing import scramble
+from piwo.logs.periods import is_day, positions
 from piwo.logs.reader import Reader
 from piwo.logs.validation import Schema
 from piwo.sources.source import Fragment, Source
 
-__all__ = ["SampleTimes", "TimeSample", "start_of_tail"]
+__all__ = ["FindTimeRange", "SampleTimes", "TimeRange", "TimeSample", "start_of_tail"]
 
 _SAMPLED = 2**14
 """Times that are kept, a random sample: a share of the rows is met to about a hundredth."""
@@ -87,3 +88,46 @@ def start_of_tail(source: Source, schema: Schema, holdout: float) -> int:
     assert schema.columns.time is not None
     sample = fold(source, [schema.columns.time], SampleTimes(Reader(schema)))
     return sample.cut(holdout)
+
+
+@dataclass(frozen=True)
+class TimeRange(State):
+    """The first and the last time of some rows, as `piwo.logs.periods.positions` are.
+
+    >>> TimeRange(-1.0, 2.0).merge(TimeRange(-0.5, 4.0))
+    TimeRange(minus_first=-0.5, last=4.0, dates=False)
+    """
+
+    minus_first: float = largest(default=-np.inf)
+    """Minus the first time."""
+    last: float = largest(default=-np.inf)
+    dates: bool = largest(default=False)
+    """Whether times are days since 1970."""
+
+
+@dataclass(frozen=True)
+class FindTimeRange(Task[TimeRange]):
+    """Task: the first and the last time of the selected rows.
+
+    Args:
+        reader: chooses the rows.
+        column: of times.
+    """
+
+    reader: Reader
+    column: str
+
+    def empty(self) -> TimeRange:
+        """Return the range of no rows."""
+        return TimeRange()
+
+    def of_fragment(self, fragment: Fragment) -> TimeRange:
+        """Return the range of a fragment."""
+        found = self.empty()
+        for record, _ in self.reader.records(fragment):
+            column = record[self.column]
+            if len(column):
+                times = positions(column)
+                here = TimeRange(-float(times.min()), float(times.max()), is_day(column.type))
+                found = found.merge(here)
+        return found

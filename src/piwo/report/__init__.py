@@ -1,6 +1,17 @@
 """Reports: a plain summary in, one self-contained page out."""
 
+from piwo.report.details import ActionShare, Details, Explorer, PeriodRow
 from piwo.report.page import page, write
-from piwo.report.summary import Summary, summarize
+from piwo.report.summary import Summary, describe, summarize
 
-__all__ = ["Summary", "page", "summarize", "write"]
+__all__ = [
+    "ActionShare",
+    "Details",
+    "Explorer",
+    "PeriodRow",
+    "Summary",
+    "describe",
+    "page",
+    "summarize",
+    "write",
+]
