@@ -381,7 +381,8 @@ def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
 
 def _switch_text(best: _Candidate, frame: _Frame) -> str:
     gain_lower = best.gain_lower or 0.0
-    step = abs((best.gain or gain_lower) - gain_lower)
+    # the digits of a third of the distance to the estimate
+    step = abs((best.gain or gain_lower) - gain_lower) / 3.0
     text = rounded(gain_lower * frame.units.per, step * frame.units.per, down=True)
     amount = frame.units.gain(gain_lower, text)
     does, how = _verb(frame)
@@ -403,7 +404,7 @@ def _keep_text(best: _Candidate, frame: _Frame, count: int) -> str:
     if lower is None or upper is None:
         return f"{start}."
     per, (more, less) = frame.units.per, _verb(frame)[1]
-    step = (upper - lower) * per
+    step = (upper - lower) * per / 5.0
     most = rounded(max(0.0, upper) * per, step, down=False)
     least = rounded(max(0.0, -lower) * per, step, down=False)
     # A bare verb: "may earn".

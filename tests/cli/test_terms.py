@@ -272,8 +272,10 @@ def test_a_report_has_what_was_asked(piwo, abroad, tmp_path: Path) -> None:
     assert (done.code, done.err) == (0, "")
     text = out.read_text()
     assert "value at least 0.3" in text
-    assert '<span class="unfit">certified harm</span>' in text
-    assert "By country: the bounds of all 3 segments hold together" in text
+    assert "<strong>certified harm</strong>" in text
+    assert "The bounds of all 3 segments hold together" in text
+    assert done.document["decision"]["verdict"] == "keep"
+    assert done.document["decision"]["policy"] == "constant:1"
     (document,) = done.document["policies"]
     assert document["guardrails"][0]["answer"] == "harmful"
     assert len(document["segments"]) == 3

@@ -54,6 +54,7 @@ from piwo.reductions.blocks import Partition
 from piwo.reductions.by_segment import BySegment
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
+from piwo.reductions.ix_path import IXPath
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.joint_gram import JointGram
 from piwo.reductions.losses import Losses
@@ -194,6 +195,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "unsupported mass": lambda: UnsupportedMass(Uniform(LABELS)),
     "policy sums, IW, in another unit": lambda: PolicySums(Uniform(LABELS), IW(), origin=-0.5),
     "action mass": lambda: ActionMass(Uniform(LABELS), (0, 3)),
+    "path of gammas": lambda: IXPath((Uniform(LABELS), Column("pi", LABELS)), (0.1, 0.5)),
     "action mix": lambda: ActionMix(Uniform(LABELS), ACTIONS),
     "action mix, logged actions alone": lambda: ActionMix(Column("pi", LABELS), ACTIONS),
     "by segment": lambda: BySegment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -41,7 +41,7 @@ from piwo.evaluation.record import cap_text, notes_together
 from piwo.intervals import interval_named
 from piwo.visible import number, table, visible
 
-__all__ = ["BaselineOption", "evaluate", "evaluated", "records"]
+__all__ = ["Asked", "BaselineOption", "asked", "evaluate", "evaluated", "records"]
 
 _NOTES_SHOWN = 5
 
@@ -136,7 +136,22 @@ def _next_step(rows: piwo.Log, log: list[str], columns: LogOptions) -> str:
     return command_line(words)
 
 
-def evaluated(
+@dataclass(frozen=True)
+class Asked:
+    """What is to be evaluated: the log, the policies over its actions, and checked arguments."""
+
+    log: piwo.Log
+    policies: dict[str, Any]
+    gamma: float | str
+    q: str | None
+    baseline: Any
+    """The policy to compare with; None: the logging policy."""
+    horizon: Any
+    categories: Any
+    """Of the actions; None: none."""
+
+
+def asked(
     paths: list[str],
     named: Mapping[str, NamedPolicy],
     policies: PolicyOptions,
@@ -144,8 +159,8 @@ def evaluated(
     estimate: EstimateOptions,
     baseline: str | None = None,
     terms: TermOptions = NO_TERMS,
-) -> tuple[piwo.Log, dict[str, piwo.Evaluation]]:
-    """Return the log, and the evaluations by the names of the policies.
+) -> Asked:
+    """Return what the options ask for.
 
     Args:
         paths: of the log.
@@ -181,20 +196,39 @@ def evaluated(
     compared_with = None
     if baseline is not None:
         compared_with = known[baseline].make(log.actions)
+    categories = None
+    if estimate.categories is not None:
+        categories = categories_of(estimate.categories)
+    made = {name: one.make(log.actions) for name, one in named.items()}
+    horizon = horizon_of(estimate.horizon)
+    return Asked(log, made, gamma, model, compared_with, horizon, categories)
+
+
+def evaluated(
+    paths: list[str],
+    named: Mapping[str, NamedPolicy],
+    policies: PolicyOptions,
+    columns: LogOptions,
+    estimate: EstimateOptions,
+    baseline: str | None = None,
+    terms: TermOptions = NO_TERMS,
+) -> tuple[piwo.Log, dict[str, piwo.Evaluation]]:
+    """Return the log, and the evaluations by the names of the policies; see `asked`."""
+    given = asked(paths, named, policies, columns, estimate, baseline, terms)
     found = piwo.compare(
-        log,
-        {name: one.make(log.actions) for name, one in named.items()},
+        given.log,
+        given.policies,
         estimator=estimate.estimator,
-        categories=None if estimate.categories is None else categories_of(estimate.categories),
-        gamma=gamma,
+        categories=given.categories,
+        gamma=given.gamma,
         interval=estimate.interval,
-        q=model,
-        baseline=compared_with,
+        q=given.q,
+        baseline=given.baseline,
         guardrail=terms.guardrail,
         by=terms.by,
         delta=estimate.delta,
         rate_cap=estimate.rate_cap,
-        horizon=horizon_of(estimate.horizon),
+        horizon=given.horizon,
     )
     renamed = {}
     for name, one in found.items():
@@ -202,7 +236,7 @@ def evaluated(
         # The word that was typed names the baseline; the logging policy has no name here.
         if one.baseline is not None:
             renamed[name] = replace(one, baseline=baseline)
-    return log, renamed
+    return given.log, renamed
 
 
 def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:

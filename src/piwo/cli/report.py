@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
-import piwo
 from piwo.certificates.certificate import Certificate
-from piwo.cli.answer import Answer
-from piwo.cli.evaluate import BaselineOption, evaluated, records
+from piwo.cli.answer import Answer, command_line
+from piwo.cli.evaluate import BaselineOption, asked, records
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
@@ -23,11 +23,39 @@ from piwo.cli.shared_options import (
     RunOptions,
 )
 from piwo.cli.terms import NO_TERMS, TermOptions
+from piwo.decision import Units
 from piwo.policies.provenance import record_in
-from piwo.report import summarize, write
+from piwo.report import describe, write
 from piwo.visible import visible
 
 __all__ = ["report"]
+
+
+@Parameter(name="*", group=Group("Output", sort_key=4))
+@dataclass(frozen=True)
+class PageOptions:
+    """How gains are written."""
+
+    unit_name: Annotated[
+        str,
+        Parameter(help="What the reward counts, such as clicks or euros."),
+    ] = ""
+    per: Annotated[
+        float,
+        Parameter(help="Gains are written in so many decisions, such as 100."),
+    ] = 1.0
+    row_name: Annotated[
+        str,
+        Parameter(help="What a decision is, in the plural, such as visits."),
+    ] = "decisions"
+
+    @property
+    def units(self) -> Units:
+        """The same as the library has it."""
+        return Units(self.unit_name, self.per, self.row_name)
+
+
+DEFAULT_PAGE = PageOptions()
 
 
 def report(
@@ -35,6 +63,7 @@ def report(
     *,
     out: Annotated[Path, Parameter(help="The HTML file to write, replaced.", show=True)],
     baseline: BaselineOption = None,
+    shown: PageOptions = DEFAULT_PAGE,
     terms: TermOptions = NO_TERMS,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
@@ -42,24 +71,49 @@ def report(
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
-    """Write an HTML page: values of policies, the health check of the log, and certificates."""
+    """Write an HTML page: what to do and why, the health of the log, and certificates."""
+    units = shown.units
     named = policies.named()
-    rows, found = evaluated(log, named, policies, columns, estimate, baseline, terms)
+    given = asked(log, named, policies, columns, estimate, baseline, terms)
     certificates: dict[str, Certificate] = {}
     for name, one in named.items():
         # Only policy files hold certificates, and not all of them do.
         saved = record_in(one.metadata, "certificate")
         if saved:
             certificates[name] = Certificate.from_dict(saved)
-    page = summarize(
-        rows, list(found.values()), piwo.check(rows), certificates, at_least=terms.at_least
+    words = ["piwo", "report", *columns.words(log, "report")]
+    for name in policies.policy or ():
+        words += ["--policy", name]
+    for name in policies.columns:
+        words += ["--policy-column", name]
+    made = describe(
+        given.log,
+        given.policies,
+        certificates=certificates,
+        at_least=terms.at_least,
+        units=units,
+        command=command_line(words),
+        baseline_name=baseline,
+        estimator=estimate.estimator,
+        categories=given.categories,
+        gamma=given.gamma,
+        interval=estimate.interval,
+        q=given.q,
+        baseline=given.baseline,
+        guardrail=terms.guardrail,
+        by=terms.by,
+        delta=estimate.delta,
+        rate_cap=estimate.rate_cap,
+        horizon=given.horizon,
     )
-    write(page, out)
+    write(made, out)
+    found = {one.name: one for one in made.evaluations}
     return Answer(
-        text=f"wrote {visible(out)}; open it in a browser",
+        text=f"{made.decision}\nwrote {visible(out)}; open it in a browser",
         document={
-            "log": log_facts(rows, next(iter(found.values())).rows),
+            "log": log_facts(given.log, made.evaluations[0].rows),
             "out": str(out),
             "policies": records(found),
+            **made.to_dict(),
         },
     )

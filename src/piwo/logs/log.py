@@ -28,7 +28,7 @@ from piwo.logs.options import (
     check_reward_range,
     check_roles,
 )
-from piwo.logs.periods import Periods
+from piwo.logs.periods import Splitting
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.provable import approximate, caveats_of_rows, unprovable
 from piwo.logs.reader import (
@@ -39,7 +39,6 @@ from piwo.logs.reader import (
     learn_actions,
     warn_of,
 )
-from piwo.logs.segments import Segments
 from piwo.logs.split import (
     CountSides,
     HeldOut,
@@ -107,7 +106,7 @@ class Log:
     """Whether DuckDB read files for a query of the user's, and compared no checksums."""
     action_costs: ActionCosts | None = None
     """Subtracted from the rewards; `reward_range` is that of net rewards."""
-    segments: Segments | Periods | None = None
+    segments: Splitting | None = None
     """By which results are split; None: they are not."""
     reestimated: Callable[[Log, Log], tuple[Log, Log]] | None = None
     """Returns the sides of a split, learned from and held out, each with propensities estimated

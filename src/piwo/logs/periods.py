@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from piwo.logs.actions import is_text
+from piwo.logs.segments import Segments
 
-__all__ = ["Periods", "is_day", "positions"]
+__all__ = ["Periods", "Splitting", "is_day", "positions"]
 
 _SECONDS = 86_400
 MOST_PERIODS = 31
@@ -81,6 +83,10 @@ class Periods:
             return None
         width = math.ceil(days / MOST_PERIODS)
         return cls(column, float(first), float(width), math.ceil(days / width), dates=True)
+
+
+Splitting: TypeAlias = Segments | Periods
+"""What numbers the parts of a log that batches say their rows are in."""
 
 
 def positions(values: pa.Array) -> npt.NDArray[np.float64]:

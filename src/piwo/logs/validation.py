@@ -32,9 +32,8 @@ from piwo.logs.findings import Finding, Findings, Refused
 from piwo.logs.foreign import RowError, checked_numbers
 from piwo.logs.labeled import is_labeled, matrix_of_labels
 from piwo.logs.numbers import numbers_of
-from piwo.logs.periods import Periods
+from piwo.logs.periods import Splitting
 from piwo.logs.propensity_error import PropensityErrorBound
-from piwo.logs.segments import Segments
 from piwo.messages import argument
 from piwo.visible import exact
 
@@ -85,7 +84,7 @@ class Schema:
     propensity_error: PropensityErrorBound | None = None
     costs: ActionCosts | None = None
     """Subtracted from rewards; `reward_range` is that of net rewards."""
-    segments: Segments | Periods | None = None
+    segments: Splitting | None = None
     """The segments that batches say the rows are in; None: they need not."""
 
     @property

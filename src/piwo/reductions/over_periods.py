@@ -41,7 +41,8 @@ class OverPeriods(PolicyReduction[PeriodState]):
         periods: P; batches say which one a row is in, as `piwo.logs.periods.Periods` numbers them.
 
     >>> from piwo.policies import Uniform
-    >>> rows = Batch(0, np.zeros(2, np.int32), np.ones(2), np.ones(2), segments=np.array([1, 1]))
+    >>> both = np.ones(2, np.int32)
+    >>> rows = Batch(0, np.zeros(2, np.int32), np.ones(2), np.ones(2), segments=both)
     >>> sums = OverPeriods(Uniform(["a", "b"]), 2, 3)
     >>> sums.update(sums.empty(), rows).weight.tolist()
     [0.0, 1.0, 0.0]

@@ -13,7 +13,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.records import Record
 from piwo.reductions.bets import BETS
-from piwo.reductions.gamma_path import GammaState
+from piwo.reductions.ix_path import IXState
 
 __all__ = ["GAMMAS", "ActionShare", "Details", "Explorer", "PeriodRow", "Sums", "explorer_of"]
 
@@ -25,7 +25,11 @@ GAMMAS = tuple(
 
 @dataclass(frozen=True)
 class ActionShare(Record):
-    """The share of one action in the log, and under the policy."""
+    """The share of one action in the log, and under the policy.
+
+    >>> ActionShare("a", 0.5, 1.0).to_dict()
+    {'action': 'a', 'today': 0.5, 'then': 1.0}
+    """
 
     action: str
     today: float
@@ -34,7 +38,11 @@ class ActionShare(Record):
 
 @dataclass(frozen=True)
 class PeriodRow(Record):
-    """What was logged in one period."""
+    """What was logged in one period.
+
+    >>> PeriodRow("2026-01-01", 2, 0.5, 1.0, {"a": 0.5}).rows
+    2
+    """
 
     label: str
     """When it begins."""
@@ -69,7 +77,11 @@ class Sums:
 
 @dataclass(frozen=True)
 class Explorer:
-    """What the explorer of a page computes from: sums by policy and segment."""
+    """What the explorer of a page computes from: sums by policy and segment.
+
+    >>> Explorer(("a",), (), {}, count=1, delta=0.05, low=0.0, span=1.0).gammas[:3]
+    (0.0001, 0.00015, 0.0002)
+    """
 
     policies: tuple[str, ...]
     segments: tuple[str, ...]
@@ -89,7 +101,11 @@ class Explorer:
 
 @dataclass(frozen=True)
 class Details:
-    """All of it, for the policy that the decision names."""
+    """All of it, for the policy that the decision names.
+
+    >>> Details().explorer is None
+    True
+    """
 
     mix: tuple[ActionShare, ...] = ()
     periods: tuple[PeriodRow, ...] = ()
@@ -103,7 +119,7 @@ def explorer_of(made: Summed) -> Explorer | None:
     """Return what the explorer computes from.
 
     Args:
-        made: a comparison that summed a `GammaPath` of all policies, too.
+        made: a comparison that summed a `IXPath` of all policies, too.
     """
     request, log = made.request, made.request.log
     if not request.bounded or not made.more:
@@ -113,7 +129,7 @@ def explorer_of(made: Summed) -> Explorer | None:
     found: dict[tuple[int, int], Sums] = {}
     for i, name in enumerate(names):
         one = made.result.policies[name]
-        path: GammaState = made.more[0]
+        path: IXState = made.more[0]
         found[i, 0] = _sums(log, one, path, i)
     segments: tuple[str, ...] = ()
     if made.split is not None:
@@ -137,7 +153,7 @@ def explorer_of(made: Summed) -> Explorer | None:
     )
 
 
-def _sums(log: Log, one: PolicyResult, path: GammaState, place: int) -> Sums:
+def _sums(log: Log, one: PolicyResult, path: IXState, place: int) -> Sums:
     """Return the sums of one policy."""
     state = one.evidence.state
     moments = state.moments

@@ -1,4 +1,4 @@
-"""The page of a report: one self-contained HTML file without scripts."""
+"""The page of a report: one self-contained HTML file, readable without JavaScript."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import Any
 
 from piwo.errors import UsageError
 from piwo.files import write_file
-from piwo.report.interval_plot import interval_plot
+from piwo.report.explorer import explorer_json
 from piwo.report.summary import Summary
-from piwo.visible import number, visible
+from piwo.report.terms import TERMS
+from piwo.report.view import view_of
+from piwo.visible import visible
 
 __all__ = ["page", "write"]
-
-ACTIONS_SHOWN = 50
 
 
 def page(summary: Summary) -> str:
     """Return a report as one HTML page.
 
-    Names of labels, columns and files are escaped, nothing is fetched, and the page's content
-    policy forbids scripts.
+    Names of labels, columns and files are escaped and nothing is fetched. The page's content policy
+    allows its own style and its own script alone, by their hashes; without sums for the explorer
+    (`piwo.report.summarize`) there is no script.
 
     Args:
         summary: the content.
@@ -43,19 +44,25 @@ def page(summary: Summary) -> str:
     >>> made.startswith("<!DOCTYPE html>"), "<script" in made
     (True, False)
     """
-    style = _source("page.css")
-    allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
-    )
-    made: str = _template("page.html.j2", style).render(
+    style, script = _source("page.css"), _source("explorer.js")
+    rules = ["default-src 'none'", f"style-src {_hash(style)}"]
+    data, left_out, found = "", 0, summary.details.explorer
+    if found is not None and found.sums:
+        decision = summary.decision
+        data, left_out = explorer_json(found, decision.units, decision.policy)
+        rules.append(f"script-src {_hash(script)}")
+    rules += ["base-uri 'none'", "form-action 'none'"]
+    made: str = _template("page.html.j2", style, script, data).render(
         summary=summary,
-        plot=interval_plot(summary.evaluations),
-        policy=policy,
-        shown=ACTIONS_SHOWN,
-        number=number,
+        view=view_of(summary, left_out),
+        policy="; ".join(rules),
     )
-    return made
+    return made.lstrip()
+
+
+def _hash(text: str) -> str:
+    """Return the source expression that allows one inline text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def write(summary: Summary, path: str | os.PathLike[str]) -> None:
@@ -82,9 +89,9 @@ def _source(name: str) -> str:
     return (files("piwo.report") / "templates" / name).read_text(encoding="utf-8")
 
 
-def _template(name: str, style: str) -> Any:
+def _template(name: str, style: str, script: str, data: str) -> Any:
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, FunctionLoader, StrictUndefined
         from markupsafe import Markup
     except ImportError:
         raise UsageError(
@@ -105,6 +112,11 @@ def _template(name: str, style: str) -> Any:
         finalize=shown,
         trim_blocks=True,
         lstrip_blocks=True,
+        loader=FunctionLoader(_source),
     )
-    made.globals["style"] = Markup(style)  # noqa: S704 (our own file)
-    return made.from_string(_source(name))
+    # Our own files, and data whose angle brackets are escaped.
+    made.globals["style"] = Markup(style)  # noqa: S704
+    made.globals["script"] = Markup(script)  # noqa: S704
+    made.globals["data"] = Markup(data)  # noqa: S704
+    made.globals["terms"] = TERMS
+    return made.get_template(name)

@@ -27,7 +27,7 @@ from piwo.records import jsonable
 from piwo.reductions import Joint
 from piwo.reductions.action_mix import ActionMix, MixState
 from piwo.reductions.digest import Digest
-from piwo.reductions.gamma_path import GammaPath
+from piwo.reductions.ix_path import IXPath
 from piwo.reductions.over_periods import OverPeriods, PeriodState
 from piwo.reductions.reduce import reduce
 from piwo.report.details import GAMMAS, ActionShare, Details, PeriodRow, explorer_of
@@ -65,7 +65,7 @@ class Summary:
     """What all results assume about the propensities, if they are not taken as logged."""
     at_least: float | None = None
     """The least value that was asked for; None: none was."""
-    details: Details = Details()
+    details: Details = field(default_factory=Details)
     digest: str | None = None
     """Of action, reward, propensity and weight of the rows, in any order; None: not computed."""
     command: str | None = None
@@ -208,6 +208,7 @@ def describe(
     command: str | None = None,
     baseline_name: str | None = None,
     estimator: str | None = None,
+    categories: Any = None,
     gamma: float | str = "auto",
     interval: str = "auto",
     q: Any = None,
@@ -233,6 +234,7 @@ def describe(
         command: see `summarize`.
         baseline_name: what the page calls the baseline; None: its own name.
         estimator: see `piwo.evaluate`; so are those that follow.
+        categories: see `piwo.evaluate`.
         gamma: see `piwo.evaluate`.
         interval: see `piwo.evaluate`.
         q: see `piwo.evaluate`.
@@ -260,6 +262,7 @@ def describe(
         policies,
         more=_also,
         estimator=estimator,
+        categories=categories,
         gamma=gamma,
         interval=interval,
         q=q,
@@ -297,12 +300,12 @@ def _renamed(one: Evaluation, baseline: str) -> Evaluation:
     return replace(one, baseline=baseline)
 
 
-def _also(request: Request) -> GammaPath:
+def _also(request: Request) -> IXPath:
     """Return what the explorer needs besides the sums of a comparison."""
     gammas = GAMMAS
     if not request.bounded:
         gammas = GAMMAS[:1]
-    return GammaPath(tuple(request.policies.values()), gammas)
+    return IXPath(tuple(request.policies.values()), gammas)
 
 
 def _details(made: Summed, best: str) -> tuple[Details, str]:
@@ -315,12 +318,10 @@ def _details(made: Summed, best: str) -> tuple[Details, str]:
         log = replace(log, segments=periods)
         parts = (*parts, OverPeriods(policy, count, periods.count))
     mix, digest, *rest = reduce(log, Joint(parts))
-    rows, each = (), None
+    details = Details(mix=_shares(log, mix), explorer=explorer_of(made))
     if periods is not None:
-        rows, each = _period_rows(log, periods, rest[0]), periods.each
-    details = Details(
-        mix=_shares(log, mix), periods=rows, period=each, explorer=explorer_of(made)
-    )
+        rows = _period_rows(log, periods, rest[0])
+        details = replace(details, periods=rows, period=periods.each)
     return details, digest.text(made.request.log.actions)
 
 

@@ -12,7 +12,7 @@ from piwo.policies.policy import Policy
 from piwo.reductions.reduction import Reduction
 from piwo.scores.ix import IX
 
-__all__ = ["GammaPath", "GammaState"]
+__all__ = ["IXPath", "IXState"]
 
 _ROWS = 4096
 """Rows of a block, so that its numbers stay in the processor's cache."""
@@ -23,7 +23,7 @@ def _nothing() -> Floats:
 
 
 @dataclass(frozen=True)
-class GammaState(State):
+class IXState(State):
     """Sums of IX credits by policy and gamma, each (N, G)."""
 
     credit: Floats = field(default_factory=_nothing)
@@ -33,7 +33,7 @@ class GammaState(State):
 
 
 @dataclass(frozen=True)
-class GammaPath(Reduction[GammaState]):
+class IXPath(Reduction[IXState]):
     """Reduction: the sums of IX credits of rewards and of losses, at each gamma of a path.
 
     The (n, G) numbers 1/(mu + gamma) are the same for all policies, so that each policy costs one
@@ -45,7 +45,7 @@ class GammaPath(Reduction[GammaState]):
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
-    >>> path = GammaPath((piwo.policies.Uniform(log.actions),), (0.5, 1.5))
+    >>> path = IXPath((piwo.policies.Uniform(log.actions),), (0.5, 1.5))
     >>> piwo.reductions.reduce(log, path).credit.tolist()
     [[0.5, 0.25]]
     """
@@ -63,12 +63,12 @@ class GammaPath(Reduction[GammaState]):
         """Whether any policy needs the logged action."""
         return any(policy.needs_actions for policy in self.policies)
 
-    def empty(self) -> GammaState:
+    def empty(self) -> IXState:
         """Return the sums of no rows."""
         shape = (len(self.policies), len(self.gammas))
-        return GammaState(np.zeros(shape), np.zeros(shape))
+        return IXState(np.zeros(shape), np.zeros(shape))
 
-    def update(self, state: GammaState, batch: Batch) -> GammaState:
+    def update(self, state: IXState, batch: Batch) -> IXState:
         """Return the sums with a batch added."""
         ones = batch.with_reward(np.ones(len(batch)))
         gammas = np.array(self.gammas)

@@ -1,0 +1,275 @@
+"""Small figures: lines over gamma and over time, and bars of shares and weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from piwo.decision import Units
+from piwo.health import Health
+from piwo.report.axis import Axis, axis_of, span_of, with_digits
+from piwo.report.details import ActionShare, PeriodRow
+from piwo.visible import number
+
+__all__ = ["Bar", "LineChart", "Pair", "gamma_chart", "over_time", "pairs", "weight_bars"]
+
+HEIGHT = 150.0
+"""Of line charts, in pixels."""
+_PAIRS = 10
+"""Actions whose shares are drawn."""
+_BARS = 14
+"""Bars of a histogram; more of them are pooled."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line of a chart: pieces (x1, y1, x2, y2), x in percent and y in pixels."""
+
+    kind: str
+    """How it is drawn."""
+    name: str
+    pieces: tuple[tuple[float, float, float, float], ...]
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """Lines over one axis."""
+
+    title: str
+    series: tuple[Series, ...]
+    across: tuple[tuple[float, str], ...]
+    """Ticks of the horizontal axis."""
+    up: tuple[tuple[float, str], ...]
+    """Ticks of the vertical axis, in pixels."""
+    words: str
+    height: float = HEIGHT
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: its label, its length in percent, and the numbers as text."""
+
+    label: str
+    length: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The share of an action today and then."""
+
+    action: str
+    today: float
+    """In percent, as the length of its bar is."""
+    then: float
+    words: str
+
+
+def pairs(mix: Sequence[ActionShare]) -> tuple[tuple[Pair, ...], str]:
+    """Return the bars of the actions that change most, and what the others do, in words.
+
+    >>> pairs([ActionShare("a", 0.25, 1.0)])
+    ((Pair(action='a', today=25.0, then=100.0, words='25 % → 100 %'),), '')
+    """
+    made = []
+    for one in mix[:_PAIRS]:
+        today, then = 100.0 * one.today, 100.0 * one.then
+        made.append(Pair(one.action, round(today, 3), round(then, 3), _change(today, then)))
+    rest = mix[_PAIRS:]
+    if not rest:
+        return tuple(made), ""
+    today = 100.0 * math.fsum(one.today for one in rest)
+    then = 100.0 * math.fsum(one.then for one in rest)
+    return tuple(made), f"The other {len(rest):,} actions together: {_change(today, then)}."
+
+
+def _change(today: float, then: float) -> str:
+    return f"{percent(today)} → {percent(then)}"
+
+
+def percent(share: float) -> str:
+    """Return a share of a hundred as text.
+
+    >>> percent(12.34), percent(0.123), percent(0.0)
+    ('12 %', '0.12 %', '0 %')
+    """
+    if share == 0.0:
+        return "0 %"
+    if 99.5 > share >= 9.95 or share >= 100.0:
+        return f"{share:.0f} %"
+    return f"{share:.2g} %" if share < 9.95 else f"{share:.1f} %"
+
+
+def weight_bars(health: Health) -> tuple[Bar, ...]:
+    """Return the histogram of the weights: the share of the rows by powers of two."""
+    bins = [one for one in health.histogram if one.rows]
+    total = sum(one.rows for one in bins) or 1
+    # Many bins: the smallest weights together.
+    pooled = max(0, len(bins) - _BARS)
+    made = []
+    if pooled:
+        rows = sum(one.rows for one in bins[: pooled + 1])
+        label = f"below {number(bins[pooled + 1].least)}"
+        made.append((label, rows, math.fsum(one.share or 0.0 for one in bins[: pooled + 1])))
+        bins = bins[pooled + 1 :]
+    for one in bins:
+        label = "0"
+        if one.least > 0.0:
+            label = f"{number(one.least)} to {number(2.0 * one.least)}"
+        made.append((label, one.rows, one.share or 0.0))
+    most = max((rows for _, rows, _ in made), default=1)
+    bars = []
+    for label, rows, share in made:
+        text = f"{rows:,} {health.counted} ({percent(100.0 * rows / total)}), "
+        text += f"{percent(100.0 * share)} of the weight"
+        bars.append(Bar(label, round(100.0 * rows / most, 3), text))
+    return tuple(bars)
+
+
+def gamma_chart(
+    rows: Sequence[Mapping[str, Any]], today: float | None, units: Units
+) -> LineChart | None:
+    """Return the IX estimate and its bounds over gamma, on a logarithmic axis; None without rows.
+
+    Args:
+        rows: of `piwo.report.summary.gamma_rows`.
+        today: mean logged reward.
+        units: of the values.
+    """
+    if not rows:
+        return None
+    logs = [math.log10(row["gamma"]) for row in rows]
+    scale = units.per
+
+    def column(name: str) -> list[float | None]:
+        return [None if row[name] is None else scale * row[name] for row in rows]
+
+    value, lower, upper = column("value"), column("lower"), column("upper")
+    logged = None if today is None else scale * today
+    low, high = span_of([*value, logged])
+    # Bounds are shown near the estimates, where they say something.
+    room = max(high - low, 0.05 * abs(high)) * 1.2
+    near = [x for x in (*lower, *upper) if x is not None and low - room <= x <= high + room]
+    vertical = _vertical(*span_of([low, high, *near]))
+    places = Axis(logs[0], logs[-1], ())
+    at = [places.at(x) for x in logs]
+    series = [
+        _line("bound", "lower bound", at, lower, vertical),
+        _line("bound", "upper bound", at, upper, vertical),
+        _line("estimate", "IX estimate", at, value, vertical),
+        _line("today", "what was logged", at, [logged] * len(at), vertical),
+    ]
+    ticks = []
+    for power in range(math.ceil(logs[0] - 1e-9), math.floor(logs[-1] + 1e-9) + 1):
+        ticks.append((places.at(power), f"{10.0**power:g}"))
+    first, last = rows[0], rows[-1]
+    words = (
+        f"The IX estimate falls from {number(scale * first['value'])} at gamma "
+        f"{first['gamma']:g} to {number(scale * last['value'])} at gamma {last['gamma']:g}, in "
+        f"{units.axis}."
+    )
+    return LineChart(
+        f"Value against gamma ({units.axis})",
+        tuple(one for one in series if one.points),
+        tuple(ticks),
+        _ticks_up(vertical),
+        words,
+    )
+
+
+def over_time(
+    periods: Sequence[PeriodRow], each: str, units: Units, policy: str
+) -> tuple[LineChart, ...]:
+    """Return the figures over time: reward, mean weight, and the mix of actions.
+
+    Args:
+        periods: in order.
+        each: how long one is, in words.
+        units: of the rewards.
+        policy: whose weights are shown.
+    """
+    if len(periods) < 2:
+        return ()
+    at = [round(100.0 * i / (len(periods) - 1), 3) for i in range(len(periods))]
+    reward = [None if one.reward is None else units.per * one.reward for one in periods]
+    weight = [one.mean_weight for one in periods]
+    made = [
+        _trend(f"Logged reward by {each} ({units.axis})", "estimate", at, reward, periods),
+        _trend(f"Mean weight of {policy} by {each} (expected: 1)", "estimate", at, weight, periods),
+    ]
+    labels: dict[str, None] = {}
+    for one in periods:
+        labels |= dict.fromkeys(one.shares)
+    vertical = _vertical(0.0, 100.0)
+    series, words = [], []
+    for i, label in enumerate(labels):
+        shares = [None if not one.rows else 100.0 * one.shares.get(label, 0.0) for one in periods]
+        series.append(_line(f"action{i}", label, at, shares, vertical))
+        low, high = span_of(shares)
+        words.append(f"{label}: between {percent(low)} and {percent(high)}")
+    made.append(
+        LineChart(
+            f"Actions taken by {each} (percent)",
+            tuple(series),
+            _dates(at, periods),
+            _ticks_up(vertical),
+            f"{'; '.join(words)}.",
+        )
+    )
+    return tuple(made)
+
+
+def _trend(
+    title: str,
+    kind: str,
+    at: Sequence[float],
+    values: Sequence[float | None],
+    periods: Sequence[PeriodRow],
+) -> LineChart:
+    low, high = span_of(values)
+    vertical = _vertical(min(0.0, low), high)
+    words = f"Between {number(low)} and {number(high)}."
+    return LineChart(
+        title,
+        (_line(kind, "", at, values, vertical),),
+        _dates(at, periods),
+        _ticks_up(vertical),
+        words,
+    )
+
+
+def _dates(at: Sequence[float], periods: Sequence[PeriodRow]) -> tuple[tuple[float, str], ...]:
+    chosen = sorted({0, len(periods) // 2, len(periods) - 1})
+    return tuple((at[i], periods[i].label) for i in chosen)
+
+
+def _vertical(low: float, high: float) -> Axis:
+    """Return the axis upward; its places are percents of the height."""
+    air = 0.06 * (high - low or abs(high) or 1.0)
+    return axis_of(low - air, high + air, with_digits, 3)
+
+
+def _ticks_up(axis: Axis) -> tuple[tuple[float, str], ...]:
+    return tuple((round(HEIGHT * (1.0 - at / 100.0), 2), text) for at, text in axis.ticks)
+
+
+def _line(
+    kind: str, name: str, at: Sequence[float], values: Sequence[float | None], axis: Axis
+) -> Series:
+    """Return a line through the numbers that there are; what is beyond the axis is left out."""
+    places: list[tuple[float, float] | None] = []
+    for x, value in zip(at, values, strict=True):
+        if value is None or not axis.holds(value):
+            places.append(None)
+        else:
+            places.append((x, round(HEIGHT * (1.0 - axis.at(value) / 100.0), 2)))
+    pieces = []
+    for one, other in pairwise(places):
+        if one is not None and other is not None:
+            pieces.append((*one, *other))
+    points = tuple(one for one in places if one is not None)
+    return Series(kind, name, tuple(pieces), points)

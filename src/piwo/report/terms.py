@@ -1,0 +1,62 @@
+"""Terms of the page: explained on focus and hover, and in a list at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["TERMS", "Term"]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A term and what it means."""
+
+    name: str
+    text: str
+
+
+TERMS: Mapping[str, Term] = {
+    "estimate": Term(
+        "estimate",
+        "The best guess from this log, by weighting each row with how much more often the policy "
+        "would take its action. It may be off by chance in either direction.",
+    ),
+    "bound": Term(
+        "proved gain",
+        "The gain is at least this, unless an event happened whose probability is at most delta. "
+        "It holds for all policies on this page together, so the best may be picked.",
+    ),
+    "no_proof": Term(
+        "no proof",
+        "The policy was learned from these rows, or the rows contradict their propensities. The "
+        "estimate may then be too high, and no bound is given.",
+    ),
+    "upper": Term(
+        "upper end",
+        "The value of the policy is at most this; as a gain, minus the mean logged reward, which "
+        "is measured and has an error of its own.",
+    ),
+    "ess": Term(
+        "effective rows",
+        "How many equal rows would say as much about the policy. Few mean wide intervals.",
+    ),
+    "weight": Term(
+        "weight",
+        "How much more often the policy takes the logged action than today's system does. The mean "
+        "is expected to be 1.",
+    ),
+    "propensity": Term(
+        "propensity", "The probability with which today's system took the logged action."
+    ),
+    "unsupported": Term(
+        "unsupported share",
+        "How much of what the policy does was never tried in this log; what it would earn there is "
+        "unknown.",
+    ),
+    "gamma": Term(
+        "gamma",
+        "Smoothing: propensities are raised by gamma, which makes estimates lower and steadier.",
+    ),
+    "delta": Term("delta", "The probability with which a bound may be wrong."),
+}
