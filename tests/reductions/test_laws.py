@@ -54,8 +54,8 @@ from piwo.reductions.blocks import Partition
 from piwo.reductions.by_segment import BySegment
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
-from piwo.reductions.ix_path import IXPath
 from piwo.reductions.improvement_sums import ImprovementSums
+from piwo.reductions.ix_path import IXPath
 from piwo.reductions.joint_gram import JointGram
 from piwo.reductions.losses import Losses
 from piwo.reductions.pair_sums import PairSums
