@@ -110,7 +110,7 @@ def test_position_bias_is_what_the_position_leaves_of_the_same_items() -> None:
 def test_learned_slates_show_no_item_twice_and_are_better() -> None:
     log = log_of(clicks(4000, 3, context=True), context="young")
     learned = slates.learn(log, holdout=0.5)
-    assert learned.policy.act([[1.0], [0.0]]) == [["a", "b"], ["c", "b"]]
+    assert learned.policy.act([[1.0], [0.0]]).slates == [["a", "b"], ["c", "b"]]
     found = learned.evaluation
     assert found.estimator == "independent"
     assert found.improvement_lower is not None

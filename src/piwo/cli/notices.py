@@ -23,6 +23,7 @@ _OTHER_NAMES = {
     "q": "--reward-model",
     "random_state": "--seed",
     "segments": "--by",
+    "slots": "--slots",
 }
 """Arguments of Python whose option has another name, or is not a field of a class of options."""
 

@@ -26,6 +26,7 @@ from piwo.logs.columns import Columns
 from piwo.logs.eligible import LISTS, ragged
 from piwo.logs.features import Features
 from piwo.logs.source_of import contexts_of, source_of
+from piwo.messages import argument
 from piwo.policies import Policy, SavedPolicy
 from piwo.policies.provenance import record_in
 from piwo.sources.paths import files_of
@@ -39,10 +40,40 @@ _SHOWN = 20
 """Decisions that are printed on a terminal; files and pipes get all."""
 
 PolicyFile = Annotated[str, Parameter(help="A policy file.")]
+_Epsilon = Annotated[
+    float,
+    Parameter(
+        help="Explore: take a uniformly random action in this fraction E of the rows, "
+        "(1 - E) pi + E/K. The propensities are those of this mixture."
+    ),
+]
+_Eligible = Annotated[
+    str | None,
+    Parameter(
+        help="Column with lists of the actions that may be chosen in each row. Nothing else is "
+        "chosen, also not by exploring. [default: every action of the policy]"
+    ),
+]
+_Items = Annotated[
+    str | None,
+    Parameter(
+        help="File or query with the items to choose from and their features, for a policy "
+        "over joint features. [default: those that it was learned with]"
+    ),
+]
+_Slots = Annotated[
+    int | None,
+    Parameter(
+        help="Slots to fill, for a policy of slates. [default: all that it fills]",
+        converter=whole,
+    ),
+]
 
 
 def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:  # noqa: ARG001 (read by main)
     """Show a policy file: its kind, actions, context, rules, certificate and training."""
+    if piwo.slates.is_slate_file(file):
+        return _show_slates(file)
     saved = piwo.policies.load_with_metadata(file)
     facts = _facts(saved)
     training = record_in(saved.metadata, "training")
@@ -71,6 +102,32 @@ def show(file: PolicyFile, *, output: OutputOptions = DEFAULT_OUTPUT) -> Answer:
             "training": training or None,
         },
     )
+
+
+def _show_slates(file: str) -> Answer:
+    """Return what a file of a slate policy says."""
+    saved = piwo.slates.load_with_metadata(file)
+    policy = saved.policy
+    actions = context = None
+    if policy.listed is not None:
+        actions = list(policy.listed.labels)
+    if policy.encoding is not None:
+        context = list(policy.encoding.columns)
+    facts = {
+        "kind": f"slates, {policy.kind}",
+        "actions": actions,
+        "slots": policy.most_slots,
+        "context": context,
+        "columns": [*policy.numbers, *policy.slate_columns] or None,
+        "library": saved.library,
+    }
+    training = policy.learned
+    lines = [f"{visible(file)}: {type(policy).__name__}", *_fact_lines(facts)]
+    if training is not None:
+        lines += ["training", *_fact_lines(training)]
+    lines.append("no certificate; estimate its value: piwo slates LOG --policy FILE")
+    document = {"rules": None, "certificate": None, "training": training}
+    return Answer("\n".join(lines), {"policy": file, **facts, **document})
 
 
 def _facts(saved: SavedPolicy) -> dict[str, Any]:
@@ -129,27 +186,10 @@ def act(
         str, Parameter(help="File, glob or query with the policy's context columns.")
     ],
     *,
-    epsilon: Annotated[
-        float,
-        Parameter(
-            help="Explore: take a uniformly random action in this fraction E of the rows, "
-            "(1 - E) pi + E/K. The propensities are those of this mixture."
-        ),
-    ] = 0.0,
-    eligible: Annotated[
-        str | None,
-        Parameter(
-            help="Column with lists of the actions that may be chosen in each row. Nothing else is "
-            "chosen, also not by exploring. [default: every action of the policy]"
-        ),
-    ] = None,
-    items: Annotated[
-        str | None,
-        Parameter(
-            help="File or query with the items to choose from and their features, for a policy "
-            "over joint features. [default: those that it was learned with]"
-        ),
-    ] = None,
+    epsilon: _Epsilon = 0.0,
+    eligible: _Eligible = None,
+    items: _Items = None,
+    slots: _Slots = None,
     keep: Annotated[
         list[str] | None,
         Parameter(help="Columns to write before the decisions, such as an id (repeated)."),
@@ -176,6 +216,20 @@ def act(
         raise UsageError(
             f"--format got {format!r}, but --json prints the decisions in its document; "
             "leave one of them out, or write the decisions to a file (--out)"
+        )
+    if piwo.slates.is_slate_file(file):
+        if eligible is not None or items is not None:
+            lost = argument("items") if eligible is None else argument("eligible")
+            raise UsageError(
+                f"{file} holds a policy of slates, which does not take {lost}; leave it out"
+            )
+        return _act_slates(
+            file, contexts, epsilon, slots, keep or (), seed, out, format, in_document=output.json
+        )
+    if slots is not None:
+        raise UsageError(
+            f"{file} holds a policy of single actions, which fills no {argument('slots')}; leave "
+            "it out"
         )
     policy = piwo.load(file)
     _check_can_act(file, policy)
@@ -204,6 +258,44 @@ def act(
     return _written(decided, file, format, out, in_document=output.json)
 
 
+def _act_slates(
+    file: str,
+    contexts: str,
+    epsilon: float,
+    slots: int | None,
+    keep: Sequence[str],
+    seed: int | None,
+    out: Path | None,
+    format: Literal["csv", "jsonl"] | None,  # noqa: A002
+    in_document: bool,
+) -> Answer:
+    """Return the slates of a policy, with their probabilities, as lines of JSON."""
+    ending = "" if out is None else out.suffix.lower()
+    if format == "csv" or ending in {".csv", ".tsv"}:
+        raise UsageError(
+            f"{file} holds a policy of slates, which are lists, and CSV has none; write .jsonl"
+        )
+    policy = piwo.slates.load(file)
+    if epsilon and isinstance(policy, piwo.slates.OneSlate):
+        policy = piwo.slates.EpsilonSlate(policy, epsilon)
+    elif epsilon:
+        raise UsageError(
+            f"the {policy.kind} policy in {file} is drawn at random already; leave "
+            f"{argument('epsilon')} out"
+        )
+    table = read_contexts(contexts, policy.encoding, keep=keep, decided=_SLATE_COLUMNS)
+    X = None if policy.encoding is None else table
+    chosen = policy.act(X, seed, n=table.num_rows, slots=slots)
+    kept = match_names(keep, table.column_names, "columns to keep")
+    decided: dict[str, list[Any]] = {name: table[name].to_pylist() for name in kept}
+    columns = (chosen.slates, chosen.propensities, chosen.marginals)
+    decided |= dict(zip(_SLATE_COLUMNS, columns, strict=True))
+    return _written(decided, file, "jsonl", out, in_document)
+
+
+_SLATE_COLUMNS = ("slate", "propensities", "marginals")
+
+
 def _written(
     decided: Mapping[str, list[Any]],
     file: str,
@@ -220,7 +312,7 @@ def _written(
         out: the file to write; None: they are printed.
         in_document: whether the document holds them.
     """
-    rows = len(decided["action"])
+    rows = len(list(decided.values())[-1])
     left = 0
     if out is None and not in_document and sys.stdout.isatty():
         left = max(0, rows - _SHOWN)
@@ -266,7 +358,11 @@ def _records(decided: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def read_contexts(
-    text: str, features: Features | None, eligible: str | None = None, keep: Sequence[str] = ()
+    text: str,
+    features: Features | None,
+    eligible: str | None = None,
+    keep: Sequence[str] = (),
+    decided: Sequence[str] = ("action", "propensity"),
 ) -> pa.Table:
     """Read the context columns of a policy from a file, a glob or a query.
 
@@ -275,6 +371,7 @@ def read_contexts(
         features: the features of the policy; None: only the number of rows is needed.
         eligible: the column with lists of the actions that may be chosen.
         keep: columns to read besides.
+        decided: names of the columns of the decisions.
 
     Raises:
         FileError: if there is no such file.
@@ -283,7 +380,7 @@ def read_contexts(
     source = _source(text, features, eligible)
     available = source.schema.names
     kept = match_names(keep, available, "columns to keep")
-    for name in ("action", "propensity"):
+    for name in decided:
         if name in (*keep, *kept):
             raise UsageError(
                 f"--keep got {name!r}, which is the name of a column of the decisions; rename it"

@@ -36,7 +36,15 @@ from piwo.policies.state import State
 from piwo.policies.tabular import Tabular
 from piwo.policies.trees import Trees
 
-__all__ = ["KINDS", "SavedPolicy", "load", "load_with_metadata"]
+__all__ = [
+    "KINDS",
+    "Format",
+    "SavedPolicy",
+    "format_of",
+    "load",
+    "load_with_metadata",
+    "read_saved",
+]
 
 _ENTRY = {"kind", "parameters", "actions", "features", "arrays", "model", "sklearn", "parts"}
 
@@ -59,6 +67,30 @@ KINDS: Mapping[str, Callable[[State], Policy]] = {
     Uniform.kind: Uniform.from_state,
 }
 """Every kind that a file can hold. A file names one of these; it cannot import anything by name."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files, and the kinds of policies that they hold.
+
+    >>> POLICIES.name
+    'piwo-policy'
+    """
+
+    name: str
+    version: int
+    """The newest that can be read."""
+    kinds: Mapping[str, Callable[[State], Any]]
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Other formats of piwo, and what to do with such a file."""
+
+
+POLICIES = Format(
+    FORMAT,
+    FORMAT_VERSION,
+    KINDS,
+    {"piwo-slate-policy": "it holds a policy of slates; read it with piwo.slates.load"},
+)
 
 
 @dataclass(frozen=True)
@@ -117,18 +149,32 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
     ...     load_with_metadata(folder + "/p.piwo").metadata
     {'training': {'rows': 7}}
     """
+    policy, metadata, library = read_saved(path, POLICIES)
+    policy.provenance = (Provenance(lambda: metadata),)
+    return SavedPolicy(policy, metadata, library)
+
+
+def read_saved(path: str | PathLike[str], kind: Format) -> tuple[Any, Mapping[str, Any], str]:
+    """Return the policy in a file, its metadata, and the version of piwo that wrote it.
+
+    Args:
+        path: the file.
+        kind: of the file.
+
+    Raises:
+        FileError: see `load`.
+    """
     check_path(path)
     file = Path(path)
     data = read_file(file)
     try:
         members = unpack(data)
-        page = _page(members)
-        policy = _policy(page["policy"], members, file)
+        page = _page(members, kind)
+        policy = _policy(page["policy"], members, file, kind)
         metadata, library = page["metadata"], page["library"]
         if not isinstance(metadata, dict) or not isinstance(library, str):
             raise ValueError("its metadata or version has the wrong type")
-        policy.provenance = (Provenance(lambda: metadata),)
-        return SavedPolicy(policy, metadata, library)
+        return policy, metadata, library
     except FileError as cause:
         raise FileError(f"{file}: {cause}") from None
     except KeyError as cause:
@@ -147,7 +193,29 @@ def load_with_metadata(path: str | PathLike[str]) -> SavedPolicy:
         ) from None
 
 
-def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
+def format_of(path: str | PathLike[str]) -> str | None:
+    """Return the format that a file says it has; None if it is not such a file.
+
+    Raises:
+        FileError: if it cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Uniform(["a", "b"]).save(folder + "/p.piwo")
+    ...     format_of(folder + "/p.piwo")
+    'piwo-policy'
+    """
+    check_path(path)
+    data = read_file(Path(path))
+    try:
+        page = json.loads(unpack(data)["policy.json"])
+        found = page["format"]
+    except (PiwoError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _page(members: Mapping[str, bytes], kind: Format) -> dict[str, Any]:
     if "policy.json" not in members:
         raise FileError(
             "it is a zip file without policy.json, so it is not a policy file; give a "
@@ -156,16 +224,18 @@ def _page(members: Mapping[str, bytes]) -> dict[str, Any]:
     page = json.loads(
         members["policy.json"], parse_constant=_no_constant, object_pairs_hook=each_once
     )
-    if not isinstance(page, dict) or page.get("format") != FORMAT:
+    if isinstance(page, dict) and page.get("format") in kind.others:
+        raise FileError(kind.others[page["format"]])
+    if not isinstance(page, dict) or page.get("format") != kind.name:
         raise FileError("its policy.json is not a piwo policy; give a file that policy.save wrote")
     version = page["version"]
     if type(version) is not int or version < 1:
         raise ValueError(f"its format version is {version!r}")
-    if version > FORMAT_VERSION:
+    if version > kind.version:
         raise FileError(
             f"it has format version {version} (written by piwo "
             f"{page.get('library')!s:.40}), this piwo {__version__} reads up to "
-            f"{FORMAT_VERSION}; update piwo"
+            f"{kind.version}; update piwo"
         )
     return page
 
@@ -174,14 +244,16 @@ def _no_constant(text: str) -> None:
     raise ValueError(f"policy.json holds {text}, expected finite numbers")
 
 
-def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0) -> Policy:
+def _policy(
+    entry: Any, members: Mapping[str, bytes], file: Path, of: Format, depth: int = 0
+) -> Any:
     if depth > MAX_DEPTH:
         raise RecursionError
     odd = sorted(entry.keys() - _ENTRY)
     if odd:
         raise ValueError(f"it has an unknown field {odd[0]!r:.80}")
     kind = entry["kind"]
-    if kind not in KINDS:
+    if kind not in of.kinds:
         raise FileError(
             f"it holds a policy of the kind {kind!r:.80}, which piwo {__version__} "
             "does not know; update piwo"
@@ -195,16 +267,16 @@ def _policy(entry: Any, members: Mapping[str, bytes], file: Path, depth: int = 0
         features = Features.from_spec(entry["features"])
     parameters = dict(entry["parameters"])
     arrays = {name: array_from(members[x]) for name, x in entry.get("arrays", {}).items()}
-    parts = [_policy(part, members, file, depth + 1) for part in entry.get("parts", [])]
+    parts = [_policy(part, members, file, of, depth + 1) for part in entry.get("parts", [])]
     if entry.get("model") is not None:
         model = model_from(members[entry["model"]])
     state = State(actions, features, parameters, arrays, tuple(parts), model)
-    made = KINDS[kind](state)
+    made = of.kinds[kind](state)
     _check_all_read(made, state)
     return made
 
 
-def _check_all_read(made: Policy, state: State) -> None:
+def _check_all_read(made: Any, state: State) -> None:
     """Refuse a file with content that the policy ignores or changes: it would act differently."""
     again = made.state()
     same = (

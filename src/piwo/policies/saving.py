@@ -29,12 +29,19 @@ MAX_DEPTH = 20
 # `Policy` itself imports this file, so policies have no type here.
 
 
-def save(policy: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-    """Write a policy to one file; see `Policy.save`."""
+def save(
+    policy: Any,
+    path: str | PathLike[str],
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    format: str = FORMAT,  # noqa: A002 (its name in the file)
+    version: int = FORMAT_VERSION,
+) -> None:
+    """Write a policy to one file; see `Policy.save`. Policies of slates have their own format."""
     members: dict[str, bytes] = {}
     page = {
-        "format": FORMAT,
-        "version": FORMAT_VERSION,
+        "format": format,
+        "version": version,
         "library": __version__,
         "policy": _entry(policy, "policy", members),
         "metadata": metadata or {},

@@ -6,8 +6,11 @@ piwo.slates.by_position(log)     # what is a position worth?
 piwo.slates.learn(log).policy    # which slate should be shown?
 """
 
+from piwo.slates.acting import SlateDecisions
 from piwo.slates.estimators import ESTIMATORS, SlateEstimator
 from piwo.slates.evaluate import evaluate
+from piwo.slates.exploring import EpsilonSlate
+from piwo.slates.files import SavedSlatePolicy, is_slate_file, load, load_with_metadata
 from piwo.slates.learn import LearnedSlate, learn
 from piwo.slates.log import SlateLog, read
 from piwo.slates.policies import (
@@ -15,9 +18,10 @@ from piwo.slates.policies import (
     Factored,
     FromColumns,
     GreedySlate,
-    SlatePolicy,
+    OneSlate,
     Uniform,
 )
+from piwo.slates.policy import SlatePolicy
 from piwo.slates.positions import Positions, PositionValue, by_position
 from piwo.slates.result import SlateEvaluation, SlotValue
 from piwo.slates.validation import USER_BEHAVIORS
@@ -26,12 +30,16 @@ __all__ = [
     "ESTIMATORS",
     "USER_BEHAVIORS",
     "Deterministic",
+    "EpsilonSlate",
     "Factored",
     "FromColumns",
     "GreedySlate",
     "LearnedSlate",
+    "OneSlate",
     "PositionValue",
     "Positions",
+    "SavedSlatePolicy",
+    "SlateDecisions",
     "SlateEstimator",
     "SlateEvaluation",
     "SlateLog",
@@ -40,6 +48,9 @@ __all__ = [
     "Uniform",
     "by_position",
     "evaluate",
+    "is_slate_file",
     "learn",
+    "load",
+    "load_with_metadata",
     "read",
 ]

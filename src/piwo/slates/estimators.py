@@ -27,7 +27,7 @@ from piwo.scores.slot_weights import (
     whole_weights,
 )
 from piwo.slates.log import SlateLog
-from piwo.slates.policies import Probability, SlatePolicy
+from piwo.slates.policy import Probability, SlatePolicy
 from piwo.slates.rows import SlateRows
 from piwo.slates.validation import USER_BEHAVIORS
 

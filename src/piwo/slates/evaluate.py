@@ -29,7 +29,7 @@ from piwo.reductions.blocks import Partition
 from piwo.scores.slot_weights import least_of_product, least_of_ranking
 from piwo.slates.estimators import SlateEstimator, slate_estimator
 from piwo.slates.log import SlateLog
-from piwo.slates.policies import GreedySlate, SlatePolicy
+from piwo.slates.policy import SlatePolicy
 from piwo.slates.result import SlateEvaluation, SlotValue
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.sources.clusters import Cluster
@@ -408,7 +408,7 @@ def reason_against(
             "with weights that may be negative is valid then; use another estimator",
             kind="unsupported",
         )
-    if isinstance(policy, GreedySlate) and shares_rows(log, policy.learned_from):
+    if shares_rows(log, policy.learned_from):
         return Note(
             "the policy was learned from these rows; evaluate it on held-out rows (SlateLog.split)",
             kind="in-sample",
@@ -471,14 +471,7 @@ def notes_on(
                 kind="unsupported",
             )
         )
-    columns = log.roles
-    if columns.unit is not None:
-        notes.append(unit_note(columns.unit))
-    if why_not is None and interval == "deadline" and columns.unit is None:
-        notes.append(Note("assumes independent rows and a fixed logger", kind="independent-rows"))
-    if why_not is None and interval == "deadline" and columns.unit is not None:
-        notes.append(Note("assumes a fixed logger", kind="independent-rows"))
-    notes += undeclared_units(columns, log.source.schema)
+    notes += _of_rows(log, policy, interval, why_not)
     if why_not is None and interval == "normal":
         notes.append(Note("the interval is asymptotic: not valid at every n", kind="asymptotic"))
     if why_not is None and shift > 0 and interval != "normal":
@@ -490,6 +483,29 @@ def notes_on(
             )
         )
     return tuple(notes)
+
+
+def _of_rows(log: SlateLog, policy: SlatePolicy, interval: str, why_not: Note | None) -> list[Note]:
+    """Return the notes on what is assumed of the rows."""
+    columns, notes = log.roles, []
+    if columns.unit is not None:
+        notes.append(unit_note(columns.unit))
+    if why_not is None and interval == "deadline":
+        assumed = "assumes independent rows and a fixed logger"
+        if columns.unit is not None:
+            assumed = "assumes a fixed logger"
+        notes.append(Note(assumed, kind="independent-rows"))
+    notes += undeclared_units(columns, log.source.schema)
+    if policy.learned is not None and policy.learned_from is None and why_not is None:
+        rows, source = policy.learned["rows"], policy.learned["source"]
+        notes.append(
+            Note(
+                f"assumes that these are other rows than the {rows} of {source!r} from which the "
+                "policy was learned: its file does not hold them",
+                kind="learned-elsewhere",
+            )
+        )
+    return notes
 
 
 def _listed(labels: Sequence[Label]) -> str:

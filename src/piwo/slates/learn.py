@@ -82,7 +82,7 @@ def learn(
     ...     context="hour",
     ... )
     >>> learned = learn(log)
-    >>> learned.policy.act([[1.0]]), learned.evaluation.improvement_lower > 0
+    >>> learned.policy.act([[1.0]]).slates, learned.evaluation.improvement_lower > 0
     ([['a', 'b']], True)
 
     Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), by position.

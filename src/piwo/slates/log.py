@@ -28,7 +28,8 @@ from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.split import HeldOut, Split, check_split
 from piwo.logs.units import by_unit
 from piwo.messages import argument
-from piwo.slates.policies import Factored, FromColumns, SlatePolicy, Uniform
+from piwo.slates.policies import Factored, FromColumns, Uniform
+from piwo.slates.policy import SlatePolicy
 from piwo.slates.validation import SlateColumns, SlateReader, check_list, numbered
 from piwo.sources.filters import condition, mentioned
 from piwo.sources.lazy import column_names, is_lazy

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from piwo.logs.batch import Floats
 from piwo.logs.features import Features
 from piwo.logs.foreign import RowError
 from piwo.messages import argument
+from piwo.policies.state import State
+from piwo.slates.acting import Decided, draw_ranking, draw_slots
+from piwo.slates.policy import Probability, SlatePolicy
 from piwo.slates.rows import Codes, SlateRows
 
 __all__ = [
@@ -23,82 +26,9 @@ __all__ = [
     "Factored",
     "FromColumns",
     "GreedySlate",
-    "Probability",
-    "SlatePolicy",
+    "OneSlate",
     "Uniform",
 ]
-
-Probability: TypeAlias = Literal["above", "marginal", "slate"]
-"""Probabilities of a shown slate: of each action given those above it, of each action in its slot,
-of the whole slate."""
-
-
-class SlatePolicy(ABC):
-    """Base of all slate policies, of loggers and of targets.
-
-    Tables are (n, L) and 1 beyond the end of a slate.
-    """
-
-    gives: ClassVar[frozenset[str]] = frozenset({"above", "marginal", "slate"})
-    """Which probabilities it can state."""
-    independent: bool = False
-    """Whether the slots are drawn independently given the context."""
-
-    @property
-    def ranks(self) -> int:
-        """The number m of items, if it shows uniform rankings of them; otherwise 0."""
-        return 0
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Columns of probabilities that it reads."""
-        return ()
-
-    @property
-    def slate_columns(self) -> tuple[str, ...]:
-        """Columns of slates that it reads."""
-        return ()
-
-    @property
-    def encoding(self) -> Features | None:
-        """The context that it reads; None if it reads none."""
-        return None
-
-    def states(self, what: Probability) -> bool:
-        """Whether it can state such probabilities."""
-        return what in self.gives
-
-    def aligned(self, actions: Actions) -> SlatePolicy:  # noqa: ARG002 (only some have labels)
-        """Return the policy over an action list."""
-        return self
-
-    def unknown(self, actions: Actions) -> tuple[Label, ...]:  # noqa: ARG002
-        """Return the actions that it shows and an action list lacks, as far as it names them."""
-        return ()
-
-    @abstractmethod
-    def above(self, rows: SlateRows) -> Floats:
-        """Return the probability of each shown action given those above it, (n, L)."""
-
-    @abstractmethod
-    def marginal(self, rows: SlateRows) -> Floats:
-        """Return the probability of each shown action in its slot, (n, L)."""
-
-    def slate(self, rows: SlateRows) -> Floats:
-        """Return the probability of the shown slate, (n,)."""
-        return np.asarray(self.above(rows).prod(axis=1))
-
-    def across(self, rows: SlateRows) -> Floats:  # noqa: ARG002 (others look at them)
-        """Return the probability of shown action l in slot j, (n, L, L); 0 beyond the end.
-
-        Raises:
-            UsageError: if only probabilities in the action's own slot are known.
-        """
-        raise UsageError(
-            f"{type(self).__name__} states the probability of a shown action in its own slot only, "
-            "and a logger of uniform rankings needs those in all slots; use slates.Factored, "
-            "slates.Uniform or slates.Deterministic"
-        )
 
 
 @dataclass(frozen=True)
@@ -115,6 +45,8 @@ class FromColumns(SlatePolicy):
     >>> FromColumns("pi", independent=True).states("marginal")
     True
     """
+
+    kind: ClassVar[str] = "columns"
 
     above_column: str | None = None
     marginal_column: str | None = None
@@ -148,6 +80,22 @@ class FromColumns(SlatePolicy):
         if what == "marginal":
             return self.marginal_column is not None
         return self.slate_column is not None or self.above_column is not None
+
+    def state(self) -> State:
+        """Return the names of the columns."""
+        named = {
+            "above": self.above_column,
+            "marginal": self.marginal_column,
+            "slate": self.slate_column,
+            "independent": self.independent,
+        }
+        return State(parameters=named)
+
+    @classmethod
+    def from_state(cls, state: State) -> FromColumns:
+        """Return the policy of a state."""
+        known = state.parameters
+        return cls(known["above"], known["marginal"], known["slate"], known["independent"])
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -190,6 +138,8 @@ class Factored(SlatePolicy):
     True
     """
 
+    kind: ClassVar[str] = "factored"
+
     slots: Sequence[Mapping[Label, float]]
     independent: bool = True
     _table: Floats | None = field(default=None, repr=False)
@@ -212,6 +162,35 @@ class Factored(SlatePolicy):
         if not self.slots:
             raise UsageError(f"{argument('slots')} is empty; give a distribution for each position")
 
+    @property
+    def listed(self) -> Actions:
+        """The labels of all slots."""
+        named = [label for one in self.slots for label in one]
+        return Actions(list(dict.fromkeys(named)))
+
+    @property
+    def most_slots(self) -> int:
+        """The number of distributions."""
+        return len(self.slots)
+
+    def state(self) -> State:
+        """Return the labels, and the table of positions and labels."""
+        return State(actions=self.listed, arrays={"table": self._over(self.listed)})
+
+    @classmethod
+    def from_state(cls, state: State) -> Factored:
+        """Return the policy of a state."""
+        actions = state.known()
+        table = state.array("table", -1, len(actions))
+        return cls([dict(zip(actions.labels, one, strict=True)) for one in table.tolist()])
+
+    def decide(self, matrix: Floats, slots: int, rng: np.random.Generator) -> Decided:
+        """Return slates whose slots are drawn independently."""
+        table = self._over(self.listed)
+        codes = draw_slots(table[:slots], len(matrix), rng)
+        found = table[np.arange(slots), codes]
+        return Decided(codes, found, found)
+
     def unknown(self, actions: Actions) -> tuple[Label, ...]:
         """Return the labels with a probability above 0 that an action list lacks."""
         named = [label for one in self.slots for label, p in one.items() if p > 0]
@@ -219,12 +198,16 @@ class Factored(SlatePolicy):
 
     def aligned(self, actions: Actions) -> Factored:
         """Return the policy with its table of positions and actions."""
+        return Factored(self.slots, _table=self._over(actions))
+
+    def _over(self, actions: Actions) -> Floats:
+        """Return the probability of each position and action, (L, K)."""
         table = np.zeros((len(self.slots), len(actions)))
         for position, one in enumerate(self.slots):
             for label, p in one.items():
                 if label in actions:
                     table[position, actions.index(label)] = p
-        return Factored(self.slots, _table=table)
+        return table
 
     def above(self, rows: SlateRows) -> Floats:
         """Return the probabilities of the shown actions, (n, L)."""
@@ -258,6 +241,8 @@ class Uniform(SlatePolicy):
     3
     """
 
+    kind: ClassVar[str] = "uniform"
+
     items: Actions
     _places: Codes | None = field(default=None, repr=False)
 
@@ -271,6 +256,32 @@ class Uniform(SlatePolicy):
     def ranks(self) -> int:
         """The number m of items."""
         return len(self.items)
+
+    @property
+    def listed(self) -> Actions:
+        """The items."""
+        return self.items
+
+    @property
+    def most_slots(self) -> int:
+        """The number m of items."""
+        return len(self.items)
+
+    def state(self) -> State:
+        """Return the items."""
+        return State(actions=self.items)
+
+    @classmethod
+    def from_state(cls, state: State) -> Uniform:
+        """Return the policy of a state."""
+        return cls(state.known())
+
+    def decide(self, matrix: Floats, slots: int, rng: np.random.Generator) -> Decided:
+        """Return uniform rankings."""
+        m = len(self.items)
+        codes = draw_ranking(len(matrix), slots, m, rng)
+        above = np.broadcast_to(1.0 / (m - np.arange(slots)), codes.shape)
+        return Decided(codes, above, np.full(codes.shape, 1.0 / m))
 
     def unknown(self, actions: Actions) -> tuple[Label, ...]:
         """Return the items that an action list lacks."""
@@ -307,8 +318,17 @@ class Uniform(SlatePolicy):
         return np.asarray(self._places[rows.action] >= 0, np.float64)
 
 
-class _OneSlate(SlatePolicy):
+class OneSlate(SlatePolicy):
     """Base of the policies that show one slate in each context."""
+
+    @abstractmethod
+    def shown(self, matrix: Floats, slots: int) -> Codes:
+        """Return the slates of n contexts, (n, L) codes of `listed`."""
+
+    def decide(self, matrix: Floats, slots: int, rng: np.random.Generator) -> Decided:  # noqa: ARG002
+        """Return the policy's slates; nothing is drawn."""
+        codes = self.shown(matrix, slots)
+        return Decided(codes, np.ones(codes.shape), np.ones(codes.shape))
 
     @abstractmethod
     def codes(self, rows: SlateRows) -> Codes:
@@ -330,7 +350,7 @@ class _OneSlate(SlatePolicy):
 
 
 @dataclass(frozen=True, eq=False)
-class Deterministic(_OneSlate):
+class Deterministic(OneSlate):
     """One slate: the same in every row, or that of a list column.
 
     Args:
@@ -340,6 +360,8 @@ class Deterministic(_OneSlate):
     >>> Deterministic(["b", "a"]).slate_columns, Deterministic("best").slate_columns
     ((), ('best',))
     """
+
+    kind: ClassVar[str] = "fixed"
 
     fixed: Sequence[Label] | str
     _codes: Codes | None = field(default=None, repr=False)
@@ -351,6 +373,46 @@ class Deterministic(_OneSlate):
                 raise UsageError(f"{argument('slate')} is empty; give at least one label")
         object.__setattr__(self, "fixed", slate)
         object.__setattr__(self, "_codes", _codes)
+
+    @property
+    def listed(self) -> Actions | None:
+        """Its labels; None if they are in a column."""
+        if isinstance(self.fixed, str):
+            return None
+        return Actions(list(dict.fromkeys(self.fixed)))
+
+    @property
+    def most_slots(self) -> int | None:
+        """The number of labels."""
+        if isinstance(self.fixed, str):
+            return None
+        return len(self.fixed)
+
+    def state(self) -> State:
+        """Return the labels and their order, or the name of the column."""
+        if isinstance(self.fixed, str):
+            return State(parameters={"column": self.fixed})
+        listed = self.listed
+        assert listed is not None
+        order = [listed.index(x) for x in self.fixed]
+        return State(actions=listed, parameters={"order": order})
+
+    @classmethod
+    def from_state(cls, state: State) -> Deterministic:
+        """Return the policy of a state."""
+        if "column" in state.parameters:
+            return cls(str(state.parameters["column"]))
+        labels, order = state.known().labels, state.parameters["order"]
+        if not all(type(x) is int and 0 <= x < len(labels) for x in order):
+            raise ValueError(f"its order {order!r:.80} is not of {len(labels)} labels")
+        return cls([labels[x] for x in order])
+
+    def shown(self, matrix: Floats, slots: int) -> Codes:
+        """Return the beginning of the slate for each context."""
+        listed = self.listed
+        assert listed is not None
+        order = [listed.index(x) for x in self.fixed[:slots]]
+        return np.tile(np.array(order, np.int32), (len(matrix), 1))
 
     @property
     def slate_columns(self) -> tuple[str, ...]:
@@ -386,7 +448,7 @@ class Deterministic(_OneSlate):
 
 
 @dataclass(frozen=True, eq=False)
-class GreedySlate(_OneSlate):
+class GreedySlate(OneSlate):
     """Fills slots from the first to the last with the best item that is not shown yet.
 
     Made by `piwo.slates.learn`. Greedy: not always the best slate, even if items compare alike in
@@ -401,9 +463,11 @@ class GreedySlate(_OneSlate):
     >>> best = GreedySlate(
     ...     Actions(["a", "b"]), None, np.zeros((2, 2, 0)), np.array([[1.0, 2.0], [1.0, 2.0]])
     ... )
-    >>> best.act(n=1)
+    >>> best.act(n=1).slates
     [['b', 'a']]
     """
+
+    kind: ClassVar[str] = "greedy"
 
     actions: Actions
     features: Features | None
@@ -411,6 +475,50 @@ class GreedySlate(_OneSlate):
     intercept: Floats
     learned_from: Any = None
     """The rows it was learned from, a `SlateLog`."""
+    record: Mapping[str, Any] | None = None
+    """What its file says of them."""
+
+    @property
+    def listed(self) -> Actions:
+        """Its actions."""
+        return self.actions
+
+    @property
+    def most_slots(self) -> int:
+        """The number L of slots."""
+        return len(self.coef)
+
+    @property
+    def learned(self) -> Mapping[str, Any] | None:
+        """The name and the number of the rows that it was learned from."""
+        if self.record is not None or self.learned_from is None:
+            return self.record
+        return {"source": self.learned_from.name, "rows": len(self.learned_from)}
+
+    def state(self) -> State:
+        """Return the scores, and what is known of the rows that they were learned from."""
+        learned = self.learned
+        parameters = {"learned": None if learned is None else dict(learned)}
+        arrays = {"coef": self.coef, "intercept": self.intercept}
+        return State(self.actions, self.features, parameters, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> GreedySlate:
+        """Return the policy of a state."""
+        actions = state.known()
+        width = 0 if state.features is None else state.features.width
+        coef = state.array("coef", -1, len(actions), width)
+        intercept = state.array("intercept", len(coef), len(actions))
+        if not (np.isfinite(coef).all() and np.isfinite(intercept).all()):
+            raise ValueError("it has NaN or infinite numbers")
+        learned = state.parameters["learned"]
+        if learned is not None:
+            learned = {"source": str(learned["source"]), "rows": int(learned["rows"])}
+        return cls(actions, state.features, coef, intercept, record=learned)
+
+    def shown(self, matrix: Floats, slots: int) -> Codes:
+        """Return the best items, slot by slot."""
+        return self._greedy(matrix, slots)
 
     @property
     def encoding(self) -> Features | None:
@@ -439,21 +547,12 @@ class GreedySlate(_OneSlate):
                 f"the log has the actions {actions.preview()}, and the policy was learned for "
                 f"{self.actions.preview()}; declare {argument('actions', '[...]')} when reading"
             )
-        return GreedySlate(actions, self.features, self.coef[:, places], self.intercept[:, places])
-
-    def act(self, context: Any = None, n: int | None = None) -> list[list[Any]]:
-        """Return the slate of every context, as labels.
-
-        Args:
-            context: a data frame or an (n, d) array; None for a policy without context.
-            n: the number of slates, for a policy without context.
-        """
-        if self.features is None:
-            matrix = np.empty((1 if n is None else n, 0))
-        else:
-            matrix = self.features.encode(context)
-        codes = self._greedy(matrix, len(self.coef))
-        return [self.actions.take(one).tolist() for one in codes]
+        return replace(
+            self,
+            actions=actions,
+            coef=self.coef[:, places],
+            intercept=self.intercept[:, places],
+        )
 
     def codes(self, rows: SlateRows) -> Codes:
         """Return the slates, (n, L)."""

@@ -27,7 +27,8 @@ from piwo.slates.evaluate import (
     weight_p,
 )
 from piwo.slates.log import SlateLog
-from piwo.slates.policies import Factored, SlatePolicy
+from piwo.slates.policies import Factored
+from piwo.slates.policy import SlatePolicy
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.slates.validation import SlateReader
 from piwo.sources.clusters import Cluster

@@ -20,7 +20,7 @@ from piwo.logs.reader import Selector
 from piwo.logs.units import ROW_NUMBER, unit_numbers, whole_units
 from piwo.logs.validation import TOLERANCE, sampling_weight
 from piwo.messages import argument
-from piwo.slates.policies import SlatePolicy
+from piwo.slates.policy import SlatePolicy
 from piwo.slates.rows import Codes, SlateRows
 from piwo.sources.source import BATCH_ROWS, Fragment, cut
 from piwo.visible import exact, type_text

@@ -1,0 +1,66 @@
+"""`piwo policy act` and `show` with a file of a slate policy."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from piwo import slates
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    slates.Deterministic(["b", "a"]).save(tmp_path / "fixed.piwo")
+    (tmp_path / "contexts.csv").write_text("id,x,marginals\n007,1,2\n8,2,2\n")
+    return tmp_path / "fixed.piwo"
+
+
+def test_act_writes_what_a_log_needs(piwo, file: Path) -> None:
+    words = ["policy", "act", file, "contexts.csv", "--epsilon", ".5", "--seed", "3"]
+    ran = piwo(*words, "--keep", "id")
+    assert (ran.code, ran.err) == (0, "")
+    first, second = map(json.loads, ran.out.splitlines())
+    assert (first["id"], second["id"]) == ("007", "8")
+    policy = slates.EpsilonSlate(slates.Deterministic(["b", "a"]), 0.5)
+    made = policy.act(None, 3, n=2)
+    assert [first["slate"], second["slate"]] == made.slates
+    assert [first["propensities"], second["propensities"]] == made.propensities
+    assert [first["marginals"], second["marginals"]] == made.marginals
+    document = piwo(*words, "--json", "--slots", "1").document
+    assert [len(one["slate"]) for one in document["decisions"]] == [1, 1]
+    assert piwo(*words, "--out", "log.jsonl").out == "wrote 2 decisions to log.jsonl\n"
+    rows = slates.read(
+        {"slate": made.slates, "r": [1.0, 0.0], "propensities": made.propensities},
+        reward="r",
+        propensities="propensities",
+    )
+    assert len(rows) == 2
+
+
+def test_show(piwo, file: Path) -> None:
+    ran = piwo("policy", "show", file)
+    assert (ran.code, ran.err) == (0, "")
+    assert "kind         slates, fixed" in ran.out
+    assert "estimate its value: piwo slates LOG --policy FILE" in ran.out
+    document = piwo("policy", "show", file, "--json").document
+    assert (document["actions"], document["slots"]) == (["b", "a"], 2)
+    assert document["certificate"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--format", "csv"], "slates, which are lists, and CSV has none; write .jsonl"),
+        (["--out", "x.csv"], "slates, which are lists, and CSV has none; write .jsonl"),
+        (["--eligible", "x"], "does not take --eligible; leave it out"),
+        (["--items", "x.csv"], "does not take --items; leave it out"),
+        (["--slots", "3"], "--slots is 3, and the policy fills 2"),
+        (["--epsilon", "2"], "--epsilon is 2.0, expected a number from 0 to 1"),
+        (["--keep", "marginals"], "--keep got 'marginals', which is the name of a column"),
+    ],
+)
+def test_errors_are_one_line(piwo, file: Path, words: list[str], message: str) -> None:
+    ran = piwo("policy", "act", file, "contexts.csv", *words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
