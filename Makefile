@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fuzz test test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
+.PHONY: help demo fuzz gallery test-notebooks test test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
 	test-duckdb-extensions clean
 # A stamp is removed when its recipe fails, and no two recipes install into one environment at once.
 .DELETE_ON_ERROR:
@@ -33,6 +33,8 @@ help:
 	@echo "make test-clusters   the tests on Spark and Dask"
 	@echo "make test-statistics the tests that simulate the promises many times over"
 	@echo "make fuzz            damage COUNT files (20000) and watch what the command makes of them"
+	@echo "make test-notebooks  run the notebooks of docs/notebooks"
+	@echo "make gallery         draw the figures of docs/gallery.md"
 	@echo "make check           lint, format, types, layers, house rules, docstring examples"
 	@echo "make runtime-types   the tests again, with every annotation checked while they run"
 	@echo "make oldest          the tests with the oldest dependencies that pyproject.toml allows"
@@ -77,13 +79,20 @@ demo: $(VENV)/demo.stamp
 
 # PYTEST_ARGS=... is handed on, for example: make test PYTEST_ARGS="-k clip". A worker per core; -n 0 for one process.
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not clusters and not statistics" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not clusters and not statistics and not notebooks" $(PYTEST_ARGS)
 
 test-clusters: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -m clusters $(PYTEST_ARGS)
 
 test-statistics: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n auto -m statistics $(PYTEST_ARGS)
+
+test-notebooks: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m notebooks $(PYTEST_ARGS)
+
+# The figures of docs/gallery.md, and the numbers that they show.
+gallery: $(VENV)/test.stamp
+	$(BIN)/python scripts/draw_gallery.py
 
 # `make test` runs the first inputs of the same series; FUZZ_ARGS="--seed 1 --keep build/fuzz" for others, kept.
 COUNT ?= 20000

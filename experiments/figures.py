@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,11 @@ from typing import Any
 import altair as alt
 import numpy as np
 import pyarrow as pa
-import vl_convert
 
 from experiments.averages import FloatArray, LoggerSet, average, gather, nearest, spread, uses
 from experiments.files import write
+from piwo.plots import png, svg
+from piwo.plots.style import plot_config
 
 __all__ = ["figures", "write_figures"]
 
@@ -26,7 +26,6 @@ LEFT = 66.0
 GAP = 12.0
 LONGEST = 32
 """Characters of the name of the data."""
-PNG_SCALE = 2.0
 FAR_BELOW = 1000.0
 """A hyper-parameter at least this factor below sqrt(d/n) is dashed."""
 
@@ -41,7 +40,6 @@ NEAREST, BELOW = "h nearest √(d/n)", "h ≤ √(d/n) / 1000"
 BEHAVIOR, BEST_FIXED = "the logger itself", "best fixed action"
 STAR = "√(d/n)"
 OTHER = "other h"
-FONTS = "Liberation Sans, Arial, Helvetica, sans-serif"
 
 Points = list[dict[str, Any]]
 Spec = dict[str, Any]
@@ -103,10 +101,9 @@ def write_figures(
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, spec in figures(results, loggers, data_name, synthetic, gamma_star).items():
-        svg = _svg(spec)
         paths += [folder / f"{name}.svg", folder / f"{name}.png"]
-        write(paths[-2], svg.encode())
-        write(paths[-1], vl_convert.svg_to_png(svg, scale=PNG_SCALE))
+        write(paths[-2], svg(spec).encode())
+        write(paths[-1], png(spec))
     return paths
 
 
@@ -386,65 +383,9 @@ def _panels(name: str, points: Points, loggers: LoggerSet, layers: Sequence[alt.
 def _page(rows: Sequence[Row], title: str, subtitle: str) -> Spec:
     """Return rows below each other, each with its own legends, below a title."""
     heading = alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10)
-    page = alt.vconcat(*(row.panels for row in rows), title=heading, spacing=18, config=STYLE)
+    page = alt.vconcat(
+        *(row.panels for row in rows), title=heading, spacing=18, config=plot_config()
+    )
     own = page.resolve_scale(color="independent", stroke="independent", strokeDash="independent")
     # Altair would check every point against its schema, several times over.
     return {**own.to_dict(), "datasets": {row.name: row.points for row in rows}}
-
-
-STYLE = alt.Config(
-    font=FONTS,
-    padding=4,
-    aria=False,
-    background="white",
-    view=alt.ViewConfig(stroke="#bbb"),
-    title=alt.TitleConfig(
-        fontSize=14, subtitleFontSize=FONT, subtitleColor="#444", color="#111", frame="group"
-    ),
-    axis=alt.AxisConfig(
-        labelFontSize=FONT,
-        titleFontSize=FONT,
-        titleFontWeight="normal",
-        labelColor="#222",
-        titleColor="#222",
-        gridColor="#ececec",
-        domainColor="#888",
-        tickColor="#888",
-        labelBound=False,
-    ),
-    legend=alt.LegendConfig(
-        labelFontSize=FONT,
-        titleFontSize=FONT,
-        titleFontWeight="normal",
-        labelColor="#222",
-        titleColor="#222",
-        orient="bottom",
-        direction="horizontal",
-        gradientThickness=10,
-        gradientOpacity=1.0,
-        columnPadding=16,
-        rowPadding=4,
-        offset=2,
-        padding=7,
-    ),
-)
-
-
-def _svg(spec: Spec) -> str:
-    """Return the chart as reproducible SVG, its coordinates rounded to hundredths of a pixel."""
-    version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
-    # The numbers of clips and gradients go on from one drawing to the next.
-    names: dict[str, str] = {}
-    svg = re.sub(
-        r'(?<=[#"])(clip|gradient_)\d+',
-        lambda name: names.setdefault(name.group(), f"own-{len(names)}"),
-        svg,
-    )
-    return re.sub(
-        r'(?<= d=")[^"]*', lambda path: re.sub(r"-?\d+\.\d{3,}", _hundredths, path.group()), svg
-    )
-
-
-def _hundredths(number: re.Match[str]) -> str:
-    return f"{float(number.group()):.2f}"

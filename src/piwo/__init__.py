@@ -36,7 +36,7 @@ from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 if TYPE_CHECKING:
-    from piwo import report, simulate, slates
+    from piwo import plots, report, simulate, slates
     from piwo.learners import (
         PIWO,
         Auto,
@@ -98,6 +98,7 @@ __all__ = [
     "load",
     "logs",
     "oracles",
+    "plots",
     "policies",
     "read",
     "regret_certificate",
@@ -116,7 +117,7 @@ __all__ = [
 _LEARNERS = frozenset(
     {"PIWO", "Auto", "Candidate", "GibbsLinear", "PACBayes", "PACBayesLinear", "PIWOGrid"}
 )
-_MODULES = frozenset({"report", "simulate", "slates"})
+_MODULES = frozenset({"plots", "report", "simulate", "slates"})
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from piwo.errors import UsageError
 from piwo.messages import argument
-from piwo.visible import number, table, visible, visible_lines
+from piwo.visible import number, shortened, table, visible, visible_lines
 
 __all__ = ["Display", "FrameKind", "Ruler", "frame_of"]
 
@@ -21,6 +21,8 @@ FrameKind: TypeAlias = Literal["pandas", "polars", "arrow"]
 _MOST_ROWS = 100
 """Rows of a table in HTML; the others are counted."""
 _MOST_NOTES = 20
+_LONGEST = 48
+"""Characters of the name of a row, in text."""
 _CELL = "padding:.15em .8em;text-align:{side};vertical-align:top"
 _RULE = "border-bottom:1px solid currentColor"
 
@@ -44,7 +46,8 @@ class Display:
     @property
     def text(self) -> str:
         """The title, the table with aligned columns, and a line a note."""
-        lines = [f"  {line}" for line in table(self.header, self.rows)]
+        rows = [(shortened(first, _LONGEST), *others) for first, *others in self.rows]
+        lines = [f"  {line}" for line in table(self.header, rows)]
         notes = [f"  note: {note}" for note in self.notes]
         return visible_lines([self.title, *lines, *notes])
 

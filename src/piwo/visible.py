@@ -12,6 +12,7 @@ __all__ = [
     "exact",
     "number",
     "p_value",
+    "shortened",
     "table",
     "type_text",
     "visible",
@@ -71,6 +72,18 @@ def visible(text: object) -> str:
     return "".join(
         x if x.isprintable() else x.encode("unicode_escape").decode("ascii") for x in str(text)
     )
+
+
+def shortened(text: object, longest: int) -> str:
+    """Return a text visible, and cut if it is longer than that.
+
+    >>> shortened("a long name", 7)
+    'a long…'
+    """
+    shown = visible(text)
+    if len(shown) > longest:
+        return f"{shown[: longest - 1]}…"
+    return shown
 
 
 def visible_lines(lines: Iterable[object]) -> str:

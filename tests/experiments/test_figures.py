@@ -236,7 +236,7 @@ def test_letters_are_large_enough_in_print(written):
 
 
 def test_a_figure_of_a_full_run_is_small_enough(specs):
-    assert len(drawn._svg(specs["figure-3"])) < 600_000
+    assert len(drawn.svg(specs["figure-3"])) < 600_000
 
 
 def test_same_input_same_bytes(small, written, tmp_path):
