@@ -24,6 +24,7 @@ from typing import IO, Any, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from threadpoolctl import threadpool_limits
 
 import piwo
 from experiments.data import Data
@@ -341,10 +342,12 @@ def run_all(experiment: Experiment[LoggerType], folder: Folder, listener: Listen
     assert len(parts) == len(loggers)
     kept = sum(part is not None for part in parts.values())
     listener.begin(len(loggers), kept)
-    for logger in loggers:
-        if parts[logger.name] is None:
-            parts[logger.name] = folder.keep(logger.name, experiment.run(logger))
-            listener.done(logger.name)
+    # Our own threads use all cores; those of BLAS would spin between its short calls.
+    with threadpool_limits(1, "blas"):
+        for logger in loggers:
+            if parts[logger.name] is None:
+                parts[logger.name] = folder.keep(logger.name, experiment.run(logger))
+                listener.done(logger.name)
     whole = folder.gather([part for part in parts.values() if part is not None])
     return Run(whole.results, whole.loggers, kept, len(loggers) - kept)
 

@@ -54,3 +54,30 @@ def test_policies_of_different_logs_are_refused():
         LinearStack([stack(P=1)[0], stack(P=1, K=4)[0]])
     with pytest.raises(piwo.UsageError, match="at least one"):
         LinearStack([])
+
+
+@pytest.mark.parametrize("step", [1e-13, 1e-7, 1e-4, 1e-2, 0.3])
+def test_what_is_taken_over_from_a_neighbor_on_a_path_is_its_own_choice(step):
+    # Some rows keep the neighbor's action, some are gathered, some tiles are computed whole.
+    rng = np.random.default_rng(3)
+    coef, intercept = rng.normal(size=(6, 5)), rng.normal(size=6)
+    policies = []
+    for i in range(40):
+        coef = coef + step * rng.normal(size=(6, 5))
+        if i % 7 == 3:  # two actions that always tie, and one that is not available
+            coef[2], intercept[2] = coef[1], intercept[1]
+        barred = np.where(np.arange(6) == (5 if i % 5 == 4 else -1), -np.inf, intercept)
+        policies.append(LinearGreedy(coef, barred, range(6)))
+    X = rng.normal(size=(700, 5))
+    for codes, policy in zip(LinearStack(policies).choose(X), policies, strict=True):
+        assert (codes == policy.choose(X)).all()
+
+
+def test_one_policy_many_times_is_decided_once_and_credited_each_time():
+    one, other = stack(P=2)
+    X = np.random.default_rng(4).normal(size=(300, 17))
+    found = LinearStack([one, other, one, one])
+    assert (found.choose(X) == [p.choose(X) for p in (one, other, one, one)]).all()
+    rewards = np.arange(5.0)[None]
+    means = found.mean_rewards(X, np.zeros(300, np.int32), rewards)
+    assert means.tolist() == pytest.approx([p.choose(X).mean() for p in (one, other, one, one)])

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from piwo.engines.native_threads import native_threads
 from piwo.engines.packed import packed, unpacked
 from piwo.engines.settings import current_progress
 from piwo.engines.task import Task, fold_fragment
@@ -50,11 +51,9 @@ def in_cluster(source: Cluster, columns: Sequence[str], task: Task[S]) -> S:
 
 def _fold_partition(task: Task[S], fragment: Fragment) -> bytes:
     """Return the packed state of a partition, or the error that its data raised."""
-    from threadpoolctl import threadpool_limits
-
     try:
         # The tasks of the cluster use all cores already.
-        with threadpool_limits(1, "blas"):
+        with native_threads(1, "blas"):
             return _sent(task, *fold_fragment(task, fragment))
     except PiwoError as cause:
         # An error of the data is a result: a retry would read the same rows.

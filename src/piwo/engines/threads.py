@@ -12,6 +12,7 @@ from itertools import islice
 from threading import Event
 from typing import TypeVar
 
+from piwo.engines.native_threads import native_threads
 from piwo.engines.settings import current_progress
 from piwo.engines.task import Task, fold_fragment
 from piwo.sources.source import Fragment, Streamed
@@ -39,8 +40,6 @@ def on_threads(
         pieces: how many pieces were merged before; these are skipped.
         rows: their rows.
     """
-    from threadpoolctl import threadpool_limits
-
     stop, progress = Event(), current_progress()
     report = None
     if progress is not None:
@@ -55,7 +54,7 @@ def on_threads(
     worker = partial(fold_fragment, task, stop=stop, report=report)
     # The pool uses all cores; a BLAS with threads of its own would compete.
     workers = ThreadPoolExecutor(os.cpu_count() or 1, initializer=_without_threads)
-    with threadpool_limits(1, "blas"), workers as pool:
+    with native_threads(1, "blas"), workers as pool:
         try:
             yield _in_order(pool, worker, waiting)
         finally:
@@ -66,9 +65,7 @@ def on_threads(
 
 def _without_threads() -> None:
     """Let OpenMP, whose setting is one for each thread, start no threads in a worker."""
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1, "openmp")
+    native_threads(1, "openmp")
 
 
 def _pieces(fragments: Iterable[Fragment]) -> Iterator[Fragment]:

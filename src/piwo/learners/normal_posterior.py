@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
+from piwo.engines.native_threads import native_threads
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
@@ -213,7 +214,6 @@ def fit_normal(
         seed: of the noise.
     """
     from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
 
     # the rows in one order whatever order they came in, so that they get the same noise
     order = np.lexsort((gains, examples.action, *examples.context.T))
@@ -237,7 +237,7 @@ def fit_normal(
     limits: list[tuple[float | None, float | None]] = [(None, None)] * prior.mean.size
     limits += [(x - 12.0, x + 1.0) for x in np.log(prior.scale).ravel()]
     # the optimizer's own products are too small for threads
-    with threadpool_limits(1, "blas"):
+    with native_threads(1, "blas"):
         found = minimize(
             climb, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": steps}
         ).x

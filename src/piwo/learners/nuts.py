@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from piwo.engines.native_threads import native_threads
 from piwo.engines.settings import current_progress
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
@@ -144,10 +145,8 @@ def _nutpie() -> tuple[Any, Any]:
 
 def _waited(begin: Callable[[], Any]) -> Any:
     """Return the result of a sampler that runs in the background; stop it on any interruption."""
-    from threadpoolctl import threadpool_limits
-
     # the chains already use all cores; threads of BLAS would compete with them
-    with threadpool_limits(1, "blas"):
+    with native_threads(1, "blas"):
         running = begin()
         try:
             while True:

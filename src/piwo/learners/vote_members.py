@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.native_threads import native_threads
 from piwo.engines.stages import check_time
 from piwo.errors import NothingToLearnError
 from piwo.logs.batch import Floats
@@ -381,7 +382,6 @@ def _lowest(
 ) -> Floats:
     """Return (actions, width) parameters after some steps of L-BFGS from 0."""
     from scipy.optimize import minimize
-    from threadpoolctl import threadpool_limits
 
     def in_time(parameters: Floats) -> tuple[float, Floats]:
         check_time()
@@ -390,7 +390,7 @@ def _lowest(
     start = np.zeros(actions * width)
     options = {"maxiter": steps}
     # steps are short: threads of BLAS would mostly wait for each other, and spin
-    with threadpool_limits(1):
+    with native_threads(1):
         found = minimize(in_time, start, jac=True, method="L-BFGS-B", options=options).x
     return np.asarray(found.reshape(actions, width))
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from piwo.checks import check_positive
+from piwo.engines.native_threads import native_threads
 from piwo.errors import UsageError, warn
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -121,11 +122,10 @@ def _logistic(examples: Examples, weight: Floats, log: Log, model: Any) -> Linea
     The model keeps its coefficients, from which the next fit starts.
     """
     from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
 
     context, center, scale = standardized(examples.context)
     # steps are short: threads of BLAS and OpenMP would mostly wait for each other, and spin
-    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+    with native_threads(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(context, examples.action, sample_weight=weight)
     if any(issubclass(x.category, ConvergenceWarning) for x in caught):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count, check_finite, check_non_negative
+from piwo.engines.native_threads import native_threads
 from piwo.engines.stages import check_time
 from piwo.logs.batch import Floats
 from piwo.logs.eligible import Eligible
@@ -84,7 +85,6 @@ class ConditionalLogit(ItemOracle):
     def solve_path(self, log: Log, scores: Sequence[Score]) -> list[JointLinear]:
         """Return one policy for each score; the log is read once, the rewarded rows many times."""
         from scipy.optimize import minimize
-        from threadpoolctl import threadpool_limits
 
         self.fit_for(log)
         check_sparse(scores)
@@ -99,7 +99,7 @@ class ConditionalLogit(ItemOracle):
             )
             options = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": self.steps}}
             # blocks of rows are small: threads of BLAS would mostly wait for each other
-            with threadpool_limits(1):
+            with native_threads(1):
                 if self.rank is None:
                     start = np.zeros(wide.shape[1] * items.table.shape[1])
                     found = minimize(climb, start, **options).x

@@ -124,13 +124,15 @@ class Ridge(Oracle):
                 f"{argument('fold')} has shape {number.shape} and type {number.dtype}, expected "
                 f"({len(log)},) whole numbers"
             )
-        found = np.unique(number)
-        if len(found) < 2 or found[0] != 0 or found[-1] != len(found) - 1:
+        counts = np.zeros(0, np.int64)
+        if number.min(initial=0) >= 0 and number.max(initial=0) < len(number):
+            counts = np.bincount(number)
+        if len(counts) < 2 or not counts.all():
             raise UsageError(
                 "fold numbers are not 0, 1, ..., F-1 with F of at least 2; number the folds from 0"
             )
         gram = self._gram(log, scores)
-        folds = Folds(gram, number, len(found))
+        folds = Folds(gram, number, len(counts))
         states = reduce(log, folds)
         return [self._policies(log, gram, folds.without(states, k)) for k in range(folds.count)]
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count, check_finite, check_non_negative
+from piwo.engines.native_threads import native_threads
 from piwo.engines.stages import check_time
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
@@ -95,7 +96,6 @@ class Softmax(Oracle):
         log: Log,
     ) -> LinearGreedy:
         from scipy.optimize import minimize
-        from threadpoolctl import threadpool_limits
 
         seen = np.unique(examples.action)
         climb = SoftmaxObjective(
@@ -109,7 +109,7 @@ class Softmax(Oracle):
         start = np.zeros(len(seen) * (context.shape[1] + 1))
         options = {"maxiter": self.steps}
         # blocks of rows are small: threads of BLAS would mostly wait for each other, and spin
-        with threadpool_limits(1):
+        with native_threads(1):
             found = minimize(climb, start, jac=True, method="L-BFGS-B", options=options).x
         weights = found.reshape(len(seen), -1)
         coef = np.zeros((len(log.actions), context.shape[1]))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.native_threads import native_threads
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
 
@@ -78,12 +79,10 @@ def spread(rows: int, step: int, work: Callable[[slice], T]) -> list[T]:
     >>> spread(5, 2, lambda rows: rows.stop - rows.start)
     [2, 2, 1]
     """
-    from threadpoolctl import threadpool_limits
-
     slices = [slice(at, min(at + step, rows)) for at in range(0, rows, step)]
     workers = max(1, min(len(slices), os.cpu_count() or 1))
     # Our threads use all cores already; BLAS threads inside them would compete for these cores.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(workers) as pool:
+    with native_threads(1, "blas"), ThreadPoolExecutor(workers) as pool:
         try:
             return list(pool.map(work, slices))
         except BaseException:

@@ -13,15 +13,19 @@ __all__ = [
     "choose_many",
     "decide_by_masks",
     "decide_by_trees",
-    "drifts",
     "highest_of_pairs",
     "lay_out",
+    "nearest",
     "pairs_at",
     "score_pairs",
 ]
 
 TILE = 256
 """Rows a tile: its transposed context and its scores stay in the first two caches."""
+_PART = 144
+"""At most so many rows of a tile are gathered; above that, computing them all is as fast."""
+_VECTOR = 16
+"""Gathered rows are rounded up to whole vectors."""
 TREE_TILE = 128
 """Rows that visit one tree after the other."""
 RECHECKED = 64
@@ -34,24 +38,27 @@ compiler."""
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz", "reassoc"})
-def drifts(coef: Any, intercept: Any, out: Any) -> None:
-    """Write bounds on how much the scores of neighboring policies differ.
+def nearest(coef: Any, intercept: Any, window: int, near: Any, drift: Any) -> None:
+    """Write, for each policy, which of the `window` before it is nearest, and how near that is.
 
-    coef (P, K, d), intercept (P, K) float64; out (P, window): out[p, b] bounds how much
-    the difference between two actions' scores changes from policy p - 1 - b to policy p, divided by
-    one plus the row's norm; NaN if intercepts are infinite.
+    coef (P, K, d), intercept (P, K) float64; near (P,): an earlier policy, -1: none; drift (P,)
+    bounds how much the difference between two actions' scores changes from that policy to policy p,
+    divided by one plus the row's norm.
     """
     policies, actions, width = coef.shape
     for p in range(policies):
-        for b in range(min(out.shape[1], p)):
-            q, most = p - 1 - b, 0.0
+        near[p], least = -1, np.inf
+        for b in range(1, min(window, p) + 1):
+            q, most = p - b, 0.0
             for a in range(actions):
                 square = (intercept[p, a] - intercept[q, a]) ** 2
                 for f in range(width):
                     square += (coef[p, a, f] - coef[q, a, f]) ** 2
-                if not square <= most:  # not ">": NaN must stay
+                if not square <= most:  # not ">": NaN, from infinite intercepts, must stay
                     most = square
-            out[p, b] = 2.0 * np.sqrt(most) * (1.0 + 1e-6)
+            if most < least:
+                near[p], least = q, most
+        drift[p] = 2.0 * np.sqrt(least) * (1.0 + 1e-6)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
@@ -77,7 +84,7 @@ def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any
     b0, b1 = b[code], b[code + 1]
     c0, c1 = np.int32(code), np.int32(code + 1)
     # max() and min() check for NaN, which would prevent vectorization.
-    for r in range(TILE):
+    for r in range(len(best)):
         s, z = first[r] + b0, other[r] + b1
         later = z > s
         high = z if later else s
@@ -93,15 +100,29 @@ def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
-def _gap(best: Any, second: Any, norm: Any, rows: int) -> Any:
-    """Return the smallest lead of best over second best, divided by one plus the row's norm."""
-    least = np.float32(np.inf)
-    for r in range(rows):
-        lead = (best[r] - second[r]) / norm[r]
-        # "not >": a NaN, from scores beyond single precision, must stay.
-        if not lead > least:
-            least = lead
-    return least
+def _carry(before: Any, known: Any, drift: float, out: Any, lead: Any, todo: Any) -> int:
+    """Take over the actions of an earlier policy; write and count the rows whose action may change.
+
+    before (m,), known (m,): its actions, and lower bounds on its relative leads. Written: out (m,),
+    lead (m,): those of this policy; todo: rows to be decided, as many as returned.
+    """
+    held = 0
+    for r in range(len(out)):
+        out[r] = before[r]
+        lead[r] = known[r] - drift
+        todo[held] = r
+        # "not >": a NaN, from scores beyond single precision, is decided again.
+        held += not lead[r] > 0.0
+    return held
+
+
+@njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
+def _gather(xt: Any, todo: Any, held: int, part: Any) -> None:
+    """Write the columns `todo` of the tile's context xt (d, TILE) side by side to part (d, m)."""
+    for f in range(len(xt)):
+        row, short = xt[f], part[f]
+        for k in range(held):
+            short[k] = row[todo[k]]
 
 
 @njit(nogil=True, cache=True)
@@ -138,42 +159,30 @@ def _recheck(
     coef: Any,
     intercept: Any,
     size: float,
-    slack: Any,
-    best: Any,
-    second: Any,
+    slack: float,
     norm: Any,
+    todo: Any,
     out: Any,
-) -> float:
-    """Decide the close rows of a tile in double precision; return the smallest relative lead."""
-    xt, rows, held, least = (
-        np.zeros((x.shape[1], RECHECKED)),
-        np.zeros(RECHECKED, np.int32),
-        0,
-        np.inf,
-    )
-    exact, runner_up, chosen = (
-        np.zeros(RECHECKED),
-        np.zeros(RECHECKED),
-        np.zeros(RECHECKED, np.int32),
-    )
-    for r in range(len(out)):
-        lead = np.float64(best[r] - second[r]) / norm[r] - slack
-        if lead > 0.0:
-            least = min(least, lead)
-        else:  # NaN, from scores beyond single precision, is decided again too
+    lead: Any,
+) -> None:
+    """Decide those rows `todo` of a tile that have no lead again, in double precision."""
+    xt, rows, held = np.zeros((x.shape[1], RECHECKED)), np.zeros(RECHECKED, np.int32), 0
+    best, second = np.zeros(RECHECKED), np.zeros(RECHECKED)
+    chosen = np.zeros(RECHECKED, np.int32)
+    for k in range(len(todo)):
+        r = todo[k]
+        if not lead[r] > 0.0:  # NaN, from scores beyond single precision, too
             rows[held] = r
             for f in range(len(xt)):
                 xt[f, held] = x[start + r, f]
             held += 1
-        if held == RECHECKED or (held > 0 and r + 1 == len(out)):
-            _decide(xt, coef, intercept, exact, runner_up, chosen)
-            for k in range(held):
-                out[rows[k]] = chosen[k]
-                lead = (exact[k] - runner_up[k]) / size / norm[rows[k]] - slack * _FINER
-                if not lead > least:
-                    least = lead
+        if held == RECHECKED or (held > 0 and k + 1 == len(todo)):
+            _decide(xt, coef, intercept, best, second, chosen)
+            for h in range(held):
+                out[rows[h]] = chosen[h]
+                ahead = (best[h] - second[h]) / size / norm[rows[h]]
+                lead[rows[h]] = ahead - slack * _FINER
             held = 0
-    return least
 
 
 @njit(nogil=True, cache=True)
@@ -187,6 +196,7 @@ def choose_many(
     coef: Any,
     intercept: Any,
     slack: Any,
+    near: Any,
     drift: Any,
     codes: Any,
 ) -> None:
@@ -194,43 +204,50 @@ def choose_many(
 
     x (n, d); exact (P, K, d), offset (P, K): the policies; size (P,): what coef is divided by;
     shift, scale (d,): coordinates in which coef (P, K, d), intercept (P, K + 1) float32 are given,
-    the last intercept -inf; slack (P,) float32: a lead, divided by one plus the row's norm,
-    below which rounding to single precision may change the choice; drift: see `drifts`.
+    the last intercept -inf; slack (P,): a lead, divided by one plus the row's norm, below which
+    rounding to single precision may change the choice; near, drift (P,): see `nearest`.
     """
-    # Rows lie along the vector units (the tile is transposed). Rows whose lead is within the slack
-    # are decided again in double precision. If an earlier policy is so close that no lead in the
-    # tile can change sign, its actions are copied.
+    # Rows lie along the vector units (the tile is transposed). A row in which the nearest earlier
+    # policy leads by more than the two differ has the same action; only the others are computed.
+    # Rows whose lead is within the slack are decided again in double precision.
     policies, actions, width = coef.shape
     xt, norm = np.zeros((width, TILE), np.float32), np.zeros(TILE, np.float32)
-    scores = np.zeros((actions + 1, TILE), np.float32)  # one more than K, for pairs
-    best, second, chosen = (
-        np.zeros(TILE, np.float32),
-        np.zeros(TILE, np.float32),
-        np.zeros(TILE, np.int32),
-    )
-    gap = np.zeros(policies)
+    leads, every = np.zeros((policies, TILE)), np.arange(TILE, dtype=np.int32)
+    some, place = np.zeros(TILE, np.int32), np.zeros(width * TILE, np.float32)
+    table = np.zeros((actions + 1) * TILE, np.float32)  # one more than K, for pairs
+    tops, others = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32)
+    codes_of = np.zeros(TILE, np.int32)
     for start in range(0, len(x), TILE):
         rows = _load(x, start, shift, scale, xt, norm)
         for p in range(policies):
-            out = codes[p, start : start + rows]
-            like = 0
-            for b in range(1, min(drift.shape[1], p) + 1):
-                if drift[p, b - 1] < gap[p - b]:
-                    like = b
-                    break
-            if like > 0:
-                out[:] = codes[p - like, start : start + rows]
-                gap[p] = gap[p - like] - drift[p, like - 1]
+            out, lead, todo, held = codes[p, start : start + rows], leads[p, :rows], every, rows
+            if near[p] >= 0:
+                before = codes[near[p], start : start + rows]
+                held = _carry(before, leads[near[p], :rows], drift[p], out, lead, some)
+                todo = some
+            if held == 0:
                 continue
+            if held > _PART:
+                held, todo, columns, m = rows, every, xt, TILE
+            else:
+                m = -(-held // _VECTOR) * _VECTOR
+                columns = place[: width * m].reshape(width, m)
+                _gather(xt, todo, held, columns)
+            scores = table[: (actions + 1) * m].reshape(actions + 1, m)
+            np.dot(coef[p], columns, scores[:actions])
+            best, second, chosen = tops[:m], others[:m], codes_of[:m]
             best[:], second[:], chosen[:] = -np.inf, -np.inf, 0
-            np.dot(coef[p], xt, scores[:actions])
             for a in range(0, actions, 2):
                 _contest(scores, intercept[p], a, best, second, chosen)
-            out[:] = chosen[:rows]
-            gap[p] = _gap(best, second, norm, rows) - slack[p]
-            if not gap[p] > 0:
-                gap[p] = _recheck(
-                    x, start, exact[p], offset[p], size[p], slack[p], best, second, norm, out
+            close = 0
+            for k in range(held):
+                r = todo[k]
+                out[r] = chosen[k]
+                lead[r] = (best[k] - second[k]) / norm[r] - slack[p]
+                close += not lead[r] > 0.0
+            if close:
+                _recheck(
+                    x, start, exact[p], offset[p], size[p], slack[p], norm, todo[:held], out, lead
                 )
 
 

@@ -32,8 +32,8 @@ class LinearStack:
     Use it for many policies (a path of gammas, folds, candidates). Scores are computed in single
     precision, in tiles that stay in cache, on all cores. Every decision that rounding could change
     is made again in double precision, so the choices are those of the policies themselves.
-    Neighbors on a path often agree: a policy so close to one of the 128 before it that no decision
-    in a tile can change is not computed again, so give paths in their order.
+    Neighbors on a path often agree: where the nearest of the 128 policies before one leads by more
+    than the two can differ, its decision is taken over, so give paths in their order.
 
     Args:
         policies: P policies with the same action list and the same number of context columns.
@@ -60,8 +60,14 @@ class LinearStack:
                 "the policies differ in their actions or context columns; stack policies of one log"
             )
         self.policies = tuple(policies)
-        self.coef = np.stack([p.coef for p in policies])
-        self.intercept = np.stack([p.intercept for p in policies])
+        # Neighbors on a path may be one object; it is decided once.
+        kept = {id(policy): policy for policy in policies}
+        number = {one: i for i, one in enumerate(kept)}
+        self._of = np.array([number[id(policy)] for policy in policies])
+        """(P,): the number of each policy among the different ones."""
+        self._different = tuple(kept.values())
+        self._coef = np.stack([p.coef for p in self._different])
+        self._intercept = np.stack([p.intercept for p in self._different])
 
     def __len__(self) -> int:
         return len(self.policies)
@@ -83,9 +89,13 @@ class LinearStack:
         ... )
         [[1]]
         """
+        return self._blocks(X, lambda rows, codes: use(rows, codes[self._of]))
+
+    def _blocks(self, X: Any, use: Callable[[slice, npt.NDArray[np.int32]], T]) -> list[T]:
+        """Do as `each` does, with the codes of the different policies."""
         context = self.policies[0].context(X)
         assert context is not None
-        single = _single_precision(self.coef, self.intercept, context)
+        single = _single_precision(self._coef, self._intercept, context)
         step = max(256, _CHOICES // len(self))
         return spread(
             len(context), step, lambda rows: use(rows, self._choices(context[rows], single))
@@ -150,22 +160,22 @@ class LinearStack:
         """Return sums over rows divided by n, (P,); `add` adds a block to them, blocks in order."""
 
         def credit(rows: slice, codes: npt.NDArray[np.int32]) -> Floats:
-            sums = np.zeros(len(self))
+            sums = np.zeros(len(self._different))
             add(rows, codes, sums)
             return sums
 
-        total = sum(self.each(X, credit), np.zeros(len(self)))
-        return np.asarray(total / max(len(X), 1))
+        total = sum(self._blocks(X, credit), np.zeros(len(self._different)))
+        return np.asarray((total / max(len(X), 1))[self._of])
 
     def _choices(self, x: Floats, single: tuple[Any, ...]) -> npt.NDArray[np.int32]:
         from piwo.policies.kernels import choose_many
 
-        codes = np.empty((len(self), len(x)), np.int32)
-        arguments = (x, self.coef, self.intercept, *single, codes)
+        codes = np.empty((len(self._different), len(x)), np.int32)
+        arguments = (x, self._coef, self._intercept, *single, codes)
         choose_many(*arguments)
         if codes.size and codes.min() < 0:
             p, row = np.argwhere(codes < 0)[0].tolist()
-            self.policies[p].decide(x[row : row + 1], 1)  # raises an error that describes the row
+            self._different[p].decide(x[row : row + 1], 1)  # raises an error that describes the row
         return codes
 
 
@@ -176,10 +186,10 @@ def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple
     actions is subtracted, and it is divided by its largest coefficient. No argmax changes.
 
     Returns:
-        The arguments size, shift, scale, coef, intercept, slack and drift of
+        The arguments size, shift, scale, coef, intercept, slack, near and drift of
         `piwo.policies.kernels.choose_many`.
     """
-    from piwo.policies.kernels import drifts
+    from piwo.policies.kernels import nearest
 
     shift, scale = _frame(context)
     weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
@@ -188,8 +198,8 @@ def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple
     # |b| <= 1
     norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
     slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
-    drift = np.full((len(coef), min(_WINDOW, len(coef))), np.inf)
-    drifts(weights, constant, drift)
+    near, drift = np.empty(len(coef), np.int64), np.empty(len(coef))
+    nearest(weights, constant, _WINDOW, near, drift)
     spare = np.full((len(coef), 1), -np.inf)
     return (
         first * second,
@@ -197,8 +207,9 @@ def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple
         scale,
         np.ascontiguousarray(weights, np.float32),
         np.ascontiguousarray(np.hstack([constant, spare]), np.float32),
-        np.ascontiguousarray(slack, np.float32),
-        np.ascontiguousarray(drift, np.float32),
+        slack,
+        near,
+        drift,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from piwo.engines.native_threads import native_threads
 from piwo.errors import DataError, UsageError
 from piwo.files import pack, unpack
 from piwo.logs.batch import Floats
@@ -311,8 +312,6 @@ def fitted_model(
     Raises:
         DataError: if the model refuses the data.
     """
-    from threadpoolctl import threadpool_limits
-
     # Threads of OpenMP and BLAS do not pay for small tables, and spin if the machine is busy.
     limit = None
     if np.size(context) < _SMALL:
@@ -320,7 +319,7 @@ def fitted_model(
     try:
         # A cast to float32 may overflow: the model then reports the infinity.
         with (
-            threadpool_limits(limit),
+            native_threads(limit),
             np.errstate(over="ignore", invalid="ignore"),
             warnings.catch_warnings(),
         ):
