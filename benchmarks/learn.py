@@ -123,6 +123,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as made_here:
         folder = asked.folder or Path(made_here)
+        folder.mkdir(parents=True, exist_ok=True)
         for size in asked.sizes:
             rows, actions = (int(part) for part in size.split("x"))
             path = folder / f"{size}.parquet"

@@ -56,7 +56,7 @@ def test_policies_of_different_logs_are_refused():
         LinearStack([])
 
 
-@pytest.mark.parametrize("step", [1e-13, 1e-7, 1e-4, 1e-2, 0.3])
+@pytest.mark.parametrize("step", [1e-10, 1e-7, 1e-4, 1e-2, 0.3])
 def test_what_is_taken_over_from_a_neighbor_on_a_path_is_its_own_choice(step):
     # Some rows keep the neighbor's action, some are gathered, some tiles are computed whole.
     rng = np.random.default_rng(3)
