@@ -126,7 +126,7 @@ def test_estimators_say_what_is_missing(estimator: str, message: str) -> None:
 
 def test_the_target_must_state_the_same_probabilities() -> None:
     log = read({"pi": [0.5, 0.5, 0.5]})
-    with pytest.raises(UsageError, match=r"given those above it of the target; give slates.From"):
+    with pytest.raises(UsageError, match=r"above it of the target; name its column \(above="):
         slates.evaluate(log, slates.FromColumns(slate="pi"), estimator="cascade")
     with pytest.raises(UsageError, match=r"expected a SlatePolicy, such as slates.Deterministic"):
         slates.evaluate(log, "best")  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from piwo.cli.learn import learn
 from piwo.cli.policy import act, show
 from piwo.cli.report import report
 from piwo.cli.settings import from_files
+from piwo.cli.slates import slates
 
 __all__ = ["HELP_ALL", "make_app", "parse"]
 
@@ -55,7 +56,15 @@ def make_app(all_options: bool = False) -> App:
         config=[Env("PIWO_", command=False), settings],
     )
     app.command(demo, sort_key=0)
-    commands: tuple[Callable[..., Any], ...] = (check, evaluate, learn, report, convert, join)
+    commands: tuple[Callable[..., Any], ...] = (
+        check,
+        evaluate,
+        learn,
+        report,
+        convert,
+        join,
+        slates,
+    )
     for place, function in enumerate(commands, start=1):
         hint = None
         if not all_options:

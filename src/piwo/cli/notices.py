@@ -21,6 +21,8 @@ _OTHER_NAMES = {
     "incumbent": "--baseline",
     "on": "--id",
     "q": "--reward-model",
+    "above": "--target-propensities",
+    "marginal": "--target-marginals",
     "random_state": "--seed",
     "segments": "--by",
     "slots": "--slots",
@@ -36,6 +38,7 @@ def _options() -> Mapping[str, str]:
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
+    from piwo.cli.slates import SlateOptions
     from piwo.cli.terms import TermOptions
     from piwo.scores import SCORES
 
@@ -43,6 +46,7 @@ def _options() -> Mapping[str, str]:
     found = {str(kind.parameter): "--gamma" for kind in SCORES.values()}
     classes = (
         JoinOptions,
+        SlateOptions,
         LogOptions,
         EstimateOptions,
         LearnOptions,

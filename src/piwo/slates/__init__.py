@@ -7,6 +7,7 @@ piwo.slates.learn(log).policy    # which slate should be shown?
 """
 
 from piwo.slates.acting import SlateDecisions
+from piwo.slates.compare import SlateComparison, compare
 from piwo.slates.estimators import ESTIMATORS, SlateEstimator
 from piwo.slates.evaluate import evaluate
 from piwo.slates.exploring import EpsilonSlate
@@ -39,6 +40,7 @@ __all__ = [
     "PositionValue",
     "Positions",
     "SavedSlatePolicy",
+    "SlateComparison",
     "SlateDecisions",
     "SlateEstimator",
     "SlateEvaluation",
@@ -47,6 +49,7 @@ __all__ = [
     "SlotValue",
     "Uniform",
     "by_position",
+    "compare",
     "evaluate",
     "is_slate_file",
     "learn",

@@ -110,9 +110,9 @@ _DO: Mapping[str, Mapping[str, str]] = {
         "slate": f"name its column ({argument('slate_propensity')} or {argument('propensities')})",
     },
     "target": {
-        "above": "give slates.FromColumns(above=...)",
-        "marginal": "give slates.FromColumns(marginal=...)",
-        "slate": "give slates.FromColumns(slate=...) or above=...",
+        "above": f"name its column ({argument('above', '...')})",
+        "marginal": f"name its column ({argument('marginal', '...')})",
+        "slate": f"name its column, of slots ({argument('above', '...')}) or of whole slates",
     },
 }
 

@@ -38,11 +38,13 @@ __all__ = [
     "bounds_of",
     "check_target",
     "evaluate",
+    "finished",
     "mean_credit",
     "notes_on",
     "reason_against",
     "settled_interval",
     "shares_rows",
+    "sums_for",
     "weight_p",
 ]
 
@@ -131,17 +133,56 @@ def evaluate(
     check_target(log, policy)
     chosen.check(log, policy)
     settled = settled_interval(log, interval)
-    shift = _shift_of(log, chosen)
-    alpha = log.position_weights if log.by_slot else np.ones(1)
-    task = SlateSums(
-        reader=log.reader(policy),
-        estimator=chosen,
-        alpha=alpha,
-        bounded=log.bounded,
-        shift=shift,
-        partition=Partition("hash") if settled == "deadline" else None,
-    )
+    task = sums_for(log, policy, chosen, settled)
     (state,) = reduce_slates(log, [task])
+    shown_as = name or type(policy).__name__
+    return finished(log, policy, task, state, settled, delta, bool(self_normalized), shown_as)
+
+
+def sums_for(
+    log: SlateLog, policy: SlatePolicy, estimator: SlateEstimator, interval: str
+) -> SlateSums:
+    """Return the sums that an evaluation takes.
+
+    Args:
+        log: the rows.
+        policy: the target, which was checked.
+        estimator: which makes the weights.
+        interval: the method.
+    """
+    return SlateSums(
+        reader=log.reader(policy),
+        estimator=estimator,
+        alpha=log.position_weights if log.by_slot else np.ones(1),
+        bounded=log.bounded,
+        shift=_shift_of(log, estimator),
+        partition=Partition("hash") if interval == "deadline" else None,
+    )
+
+
+def finished(
+    log: SlateLog,
+    policy: SlatePolicy,
+    task: SlateSums,
+    state: SlateState,
+    settled: str,
+    delta: float,
+    self_normalized: bool,
+    name: str,
+) -> SlateEvaluation:
+    """Return the evaluation of one policy by one estimator, from the sums.
+
+    Args:
+        log: the rows.
+        policy: the target.
+        task: what was summed.
+        state: its sums.
+        settled: the interval method.
+        delta: error probability.
+        self_normalized: whether means of weighted rewards are divided by mean weights.
+        name: of the policy.
+    """
+    chosen, alpha, shift = task.estimator, task.alpha, task.shift
     value, error = mean_credit(state)
     if self_normalized:
         shares = np.ones(1) if chosen.negative else alpha / alpha.sum()
@@ -160,10 +201,10 @@ def evaluate(
     reported = bounds.Interval(low, high).reported(0.0, 1.0 if log.bounded else math.inf)
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
     return SlateEvaluation(
-        name=name or type(policy).__name__,
+        name=name,
         estimator=chosen.name,
         assumption=chosen.assumption,
-        self_normalized=bool(self_normalized),
+        self_normalized=self_normalized,
         value=_in_units(value, log),
         standard_error=_in_units(error, log),
         lower=_in_units(reported.lower, log),

@@ -1,0 +1,124 @@
+"""`piwo slates`: the numbers, notes and refusals of `piwo.slates.compare`."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import piwo as library
+from tests.slates.simulator import ITEMS, TARGET_COLUMNS, SlateBandit
+
+COLUMNS = ("--slate", "shown", "--rewards", "rs", "--propensities", "mu_above")
+TARGETS = ("--target-propensities", "pi_above", "--target-marginals", "pi_alone")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    table = SlateBandit("cascade").table(200, 0)
+    table["visitor"] = [i // 2 for i in range(200)]
+    table["best"] = [["c", "b"]] * 200
+    table["s"] = [1.0, 2.0] * 100
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+def test_the_answer_is_that_of_python(piwo, log: Path, tmp_path: Path) -> None:
+    file = tmp_path / "fixed.piwo"
+    library.slates.EpsilonSlate(library.slates.Deterministic(["b", "c"]), 0.2, ITEMS).save(file)
+    rows = library.slates.read(
+        str(log),
+        slate="shown",
+        rewards="rs",
+        propensities="mu_above",
+        marginals="mu_alone",
+        unit="visitor",
+        position_weights=[1.0, 0.5],
+        actions=ITEMS,
+    )
+    policies: dict[str, library.slates.SlatePolicy] = {
+        "slate:c,b": library.slates.Deterministic(["c", "b"]),
+        "column:best": library.slates.Deterministic("best"),
+        "uniform": library.slates.Uniform(ITEMS),
+        str(file): library.slates.load(file),
+        "pi_above": TARGET_COLUMNS,
+    }
+    made = library.slates.compare(rows, policies, delta=0.1, interval="mixture")
+    words = [log, *COLUMNS, "--marginals", "mu_alone", *TARGETS, "--unit", "visitor"]
+    words += ["--position-weights", "1,.5", "--actions", "a,b,c", "--delta", ".1"]
+    for name in list(policies)[:-1]:
+        words += ["--policy", name]
+    words += ["--interval", "mixture"]
+    ran = piwo("slates", *words, "--json")
+    assert (ran.code, ran.err) == (0, "")
+    document = ran.document
+    expected = made.to_dict()
+    for one in (*document["policies"], *expected["evaluations"]):
+        del one["notes"]  # with options, and with arguments
+    assert document["policies"] == expected["evaluations"]
+    assert (document["delta"], document["delta_each"]) == (0.1, 0.1 / 15)
+    assert set(document["left_out"]["uniform"]) == {"adaptive", "pseudo-inverse"}
+    assert document["log"]["columns"]["unit"] == "visitor"
+    text = piwo("slates", *words).out
+    assert "log.parquet: 200 rows, 100 units, 3 actions, up to 2 slots" in text
+    assert "cascade assumes: the reward of a slot depends on its own action and those" in text
+    assert "hold together with probability at least 90 %, if their assumptions hold" in text
+    assert "not used: --estimator=adaptive needs a column" in text
+    assert "note: by unit: each value of 'visitor' counts the same" in text
+
+
+def test_logs_of_whole_rewards_uniform_loggers_and_weights(piwo, tmp_path: Path) -> None:
+    table = {"slate": [[1, 2], [2, 1], [3, 1]] * 20, "r": [1.0, 0.0, 2.0] * 20, "s": [2.0] * 60}
+    pq.write_table(pa.table(table), tmp_path / "log.parquet")
+    words = ["slates", "log.parquet", "--reward", "r", "--reward-range", "0,2", "--json"]
+    words += ["--behavior", "uniform", "--actions", "1..3", "--policy", "slate:1,2"]
+    found = piwo(*words).document
+    assert [one["estimator"] for one in found["policies"]] == ["standard", "pseudo-inverse"]
+    assert found["policies"][0]["value"] == pytest.approx(2.0)
+    (one,) = piwo(*words, "--weight", "s", "--estimator", "standard").document["policies"]
+    assert (one["lower"], one["guarantee"]) == (None, "none")
+    (one,) = piwo(
+        *words, "--weight", "s", "--estimator", "standard", "--interval", "normal"
+    ).document["policies"]
+    assert one["guarantee"] == "asymptotic"
+    assert one["value"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no policy was named; give --policy slate:a,b,c"),
+        (["--policy", "x"], "no policy and no file 'x', expected uniform, slate:a,b,c"),
+        (["--policy", "uniform", "--policy", "uniform"], "'uniform' was named twice"),
+        (["--policy", "uniform", "--behavior", "uniform"], "--behavior uniform needs the items"),
+        (
+            ["--policy", "uniform", "--behavior", "uniform", "--actions", "a,b,c"],
+            "(one or more of --propensities, --marginals, --slate-propensity) or as --behavior",
+        ),
+        (["--policy", "uniform", "--reward", "r"], "expected one of --reward (of the slate) and"),
+        (
+            ["--policy", "uniform", "--estimator", "independent"],
+            "name its column (--marginals), or declare independent slots",
+        ),
+        (
+            ["--target-marginals", "pi_alone", "--estimator", "cascade"],
+            "given those above it of the target; name its column (--target-propensities)",
+        ),
+        (
+            ["--target-marginals", "pi_alone", "--estimator", "standard"],
+            "name its column, of slots (--target-propensities) or of whole slates",
+        ),
+        (["--policy", "uniform", "--unit", "no"], "no column 'no' for the unit"),
+        (["--policy", "uniform", "--unit", "visitor", "--weight", "s"], "--unit and --weight"),
+        (["--policy", "uniform", "--slots", "1"], "more than 1 slots"),
+        (["--policy", "uniform", "--delta", "2"], "--delta is 2"),
+        (["--policy", "column:no"], "no column 'no'"),
+        (["--policy", "uniform", "--position-weights", "1"], "--position-weights has 1 entries"),
+    ],
+)
+def test_errors_are_one_line(piwo, log: Path, words: list[str], message: str) -> None:
+    ran = piwo("slates", log, *COLUMNS, *words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
