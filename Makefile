@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fuzz gallery test-notebooks test test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
+.PHONY: help demo fuzz gallery test-notebooks screenshots test test-browser test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
 	test-duckdb-extensions clean
 # A stamp is removed when its recipe fails, and no two recipes install into one environment at once.
 .DELETE_ON_ERROR:
@@ -30,6 +30,8 @@ export PYTHONDONTWRITEBYTECODE = 1
 help:
 	@echo "make demo            set up, then run piwo demo"
 	@echo "make test            set up, then run the tests against the built wheel"
+	@echo "make test-browser    the tests of pages in Chromium"
+	@echo "make screenshots     the pages of docs/report as PNG, drawn by Chromium"
 	@echo "make test-clusters   the tests on Spark and Dask"
 	@echo "make test-statistics the tests that simulate the promises many times over"
 	@echo "make fuzz            damage COUNT files (20000) and watch what the command makes of them"
@@ -79,7 +81,7 @@ demo: $(VENV)/demo.stamp
 
 # PYTEST_ARGS=... is handed on, for example: make test PYTEST_ARGS="-k clip". A worker per core; -n 0 for one process.
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not clusters and not statistics and not notebooks" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not browser and not clusters and not statistics and not notebooks" $(PYTEST_ARGS)
 
 test-clusters: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -m clusters $(PYTEST_ARGS)
@@ -93,6 +95,13 @@ test-notebooks: $(VENV)/test.stamp
 # The figures of docs/gallery.md, and the numbers that they show.
 gallery: $(VENV)/test.stamp
 	$(BIN)/python scripts/draw_gallery.py
+# Skipped, with the reason, where no Chromium is installed.
+test-browser: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -m browser $(PYTEST_ARGS)
+
+# Looked at before they are committed; scenarios whose data is not here are left out.
+screenshots: $(VENV)/test.stamp
+	$(BIN)/python scripts/screenshots.py docs/report
 
 # `make test` runs the first inputs of the same series; FUZZ_ARGS="--seed 1 --keep build/fuzz" for others, kept.
 COUNT ?= 20000

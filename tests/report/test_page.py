@@ -38,7 +38,7 @@ def test_values_health_and_certificate(log: piwo.Log) -> None:
     )
     assert "All 2 intervals contain the true values with probability at least 95 %" in text
     assert "Certified better than the logging policy" in text
-    assert "<strong>fit</strong>: for uniform: nothing was found" in text
+    assert "<strong>fit</strong>: for the uniform policy: nothing was found" in text
     assert f'<td data-label="lower">{found["learned"].lower:.4g}</td>' in text
     assert learner.certificate_.log_digest in text
     assert "None" not in re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)

@@ -19,7 +19,9 @@ __all__ = ["Bar", "LineChart", "Pair", "gamma_chart", "over_time", "pairs", "wei
 HEIGHT = 150.0
 """Of line charts, in pixels."""
 _PAIRS = 10
-"""Actions whose shares are drawn."""
+"""Most actions whose shares are drawn;"""
+_SMALL = 0.1
+"""those that change less than this part of the largest change are pooled."""
 _BARS = 14
 """Bars of a histogram; more of them are pooled."""
 
@@ -75,11 +77,17 @@ def pairs(mix: Sequence[ActionShare]) -> tuple[tuple[Pair, ...], str]:
     >>> pairs([ActionShare("a", 0.25, 1.0)])
     ((Pair(action='a', today=25.0, then=100.0, words='25 % → 100 %'),), '')
     """
+    count = min(_PAIRS, len(mix))
+    least = _SMALL * abs(mix[0].then - mix[0].today) if mix else 0.0
+    while (
+        count > 1 and len(mix) > _PAIRS and abs(mix[count - 1].then - mix[count - 1].today) < least
+    ):
+        count -= 1
     made = []
-    for one in mix[:_PAIRS]:
+    for one in mix[:count]:
         today, then = 100.0 * one.today, 100.0 * one.then
         made.append(Pair(one.action, round(today, 3), round(then, 3), _change(today, then)))
-    rest = mix[_PAIRS:]
+    rest = mix[count:]
     if not rest:
         return tuple(made), ""
     today = 100.0 * math.fsum(one.today for one in rest)

@@ -33,7 +33,7 @@ class ForestRow:
     lower: float | None
     upper: float | None
     words: str
-    """The numbers as text."""
+    """The numbers as text, in the unit of the figure."""
     at: float | None = None
     """Place of the estimate in percent; None: none, or outside."""
     low: float = 0.0
@@ -71,7 +71,7 @@ def forest_of(evaluations: Sequence[Evaluation], units: Units, chosen: str) -> F
     ... )
     >>> found = piwo.evaluate(log, piwo.policies.Constant("a", log.actions))
     >>> forest_of([found], piwo.decision.Units(per=100.0), "a").rows[0].words
-    'estimated +50, at least +39, at most +50 reward in 100 decisions'
+    'estimated +50, at least +39, at most +50'
     """
     rows = [_row(one, units) for one in evaluations]
     rows.sort(key=_order)
@@ -114,7 +114,11 @@ def _row(one: Evaluation, units: Units) -> ForestRow:
         note = "no proof: learned from these rows"
     elif one.no_interval is not None:
         note = "no proof: see the notes"
-    return _made(one.name, note, (gain, one.improvement_lower, upper), units)
+    made = _made(one.name, note, (gain, one.improvement_lower, upper), units)
+    outside = any(why.kind == "outside" for why in one.notes)
+    if outside and made.kind != "unproved":
+        return replace(made, note=f"{made.note}; the estimate is outside its interval, see notes")
+    return made
 
 
 def _segment_row(one: Segment, units: Units) -> ForestRow:
@@ -146,10 +150,10 @@ def _made(
         kind, note = "worse", note or "earns less than was logged"
     elif not note:
         note = "not proved better"
-    return ForestRow(name, note, kind, gain, lower, upper, _words(gain, lower, upper, units))
+    return ForestRow(name, note, kind, gain, lower, upper, _words(gain, lower, upper))
 
 
-def _words(gain: float | None, lower: float | None, upper: float | None, units: Units) -> str:
+def _words(gain: float | None, lower: float | None, upper: float | None) -> str:
     """Return the numbers as text, with the digits that the widths leave meaning."""
     known = [x for x in (gain, lower, upper) if x is not None]
     if not known:
@@ -165,7 +169,7 @@ def _words(gain: float | None, lower: float | None, upper: float | None, units: 
         parts.append(f"at most {signed(math.ceil(upper / step - 1e-9) * step, step)}")
     if lower is None and upper is None:
         parts.append("no bound")
-    return f"{', '.join(parts)} {units.axis}"
+    return ", ".join(parts)
 
 
 def _step(known: Sequence[float]) -> float:

@@ -52,14 +52,18 @@ class Light:
     remedy: str | None
 
 
-def lights_of(health: Health) -> tuple[Light, ...]:
+def lights_of(health: Health, name: str) -> tuple[Light, ...]:
     """Return the lights of a log: the verdict first, then the findings.
+
+    Args:
+        health: of the log, for a policy.
+        name: what the page calls that policy.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000
     ... )
-    >>> [light.kind for light in lights_of(piwo.check(log))]
+    >>> [light.kind for light in lights_of(piwo.check(log), "uniform")]
     ['good']
     """
     texts = {
@@ -68,7 +72,7 @@ def lights_of(health: Health) -> tuple[Light, ...]:
         "unfit": "the log cannot answer what this policy would earn, for the reasons below",
     }
     kind, word = _VERDICTS[health.verdict], health.verdict
-    made = [Light(kind, word, f"for {health.policy}: {texts[health.verdict]}", None)]
+    made = [Light(kind, word, f"for {name}: {texts[health.verdict]}", None)]
     for finding in health.findings:
         made.append(
             Light(

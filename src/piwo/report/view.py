@@ -10,7 +10,7 @@ from piwo.decision import Decision
 from piwo.evaluation import Evaluation
 from piwo.health import Health
 from piwo.report.charts import gamma_chart, over_time, pairs, percent, weight_bars
-from piwo.report.forest import forest_of, segments_forest
+from piwo.report.forest import Forest, forest_of, segments_forest
 from piwo.report.lights import Light, calibration_of, lights_of
 from piwo.report.summary import Summary, gamma_rows
 from piwo.visible import number
@@ -51,15 +51,15 @@ def view_of(summary: Summary, explorer_left_out: int) -> dict[str, Any]:
     first = summary.evaluations[0]
     chosen = next(one for one in summary.evaluations if one.name == decision.policy)
     kind, verdict = _VERDICTS[decision.verdict]
+    figure = forest_of(summary.evaluations, decision.units, decision.policy)
     made: dict[str, Any] = {
         "title": f"{verdict}: {summary.source}",
         "kind": kind,
         "verdict": verdict,
-        "why": _why(decision),
+        "why": _why(decision, figure),
         "asked": _asked(summary),
         "today": _today(first, decision),
-        "gain_lead": f"In {decision.units.axis}.",
-        "forest": forest_of(summary.evaluations, decision.units, decision.policy),
+        "forest": figure,
         "unproved": any(one.no_interval is not None for one in summary.evaluations),
         "claim": claim_of(summary),
         "lists": summary.notes,
@@ -71,7 +71,7 @@ def view_of(summary: Summary, explorer_left_out: int) -> dict[str, Any]:
         "explorer_note": _explorer_note(explorer_left_out, decision, first),
     }
     made |= _change(summary, chosen)
-    made |= _health(summary.health)
+    made |= _health(summary.health, decision.policy)
     path = gamma_rows(summary)
     made["gamma"] = gamma_chart(path, chosen.logging_value, decision.units)
     made["path"] = [_path_row(row) for row in path]
@@ -87,13 +87,14 @@ def _path_row(row: dict[str, Any]) -> list[str]:
     return [number(row[name]) for name in ("gamma", "value", "lower", "upper")]
 
 
-def _why(decision: Decision) -> str:
+def _why(decision: Decision, figure: Forest) -> str:
     """Return why, besides the bound that the sentence states."""
-    if decision.verdict != "switch" or decision.gain is None:
+    if decision.verdict != "switch":
         return ""
-    text = f"The estimate is {number(decision.gain)} {decision.units.axis} more"
+    row = next(one for one in figure.rows if one.name == decision.policy)
+    text = f"Its gain is {row.words}, {decision.units.axis}"
     if decision.simultaneous > 1:
-        text += f"; the bound holds for all {decision.simultaneous} policies together"
+        text += f". The bounds of all {decision.simultaneous} policies hold together"
     return f"{text}."
 
 
@@ -103,7 +104,7 @@ def _today(first: Evaluation, decision: Decision) -> str | None:
         value = first.baseline_value
     if value is None:
         return None
-    text = f"{number(value * decision.units.per)} {decision.units.axis}"
+    text = f"{value * decision.units.per:,.4g} {decision.units.axis}"
     if first.baseline is not None:
         return f"{text}, an estimate"
     return text
@@ -180,7 +181,7 @@ def _unsupported(chosen: Evaluation) -> str:
     )
 
 
-def _health(health: Health | None) -> dict[str, Any]:
+def _health(health: Health | None, name: str) -> dict[str, Any]:
     if health is None:
         return {"lights": (), "actions": ()}
     heaviest = []
@@ -197,13 +198,21 @@ def _health(health: Health | None) -> dict[str, Any]:
     if health.actions > len(actions):
         caption += f"; {len(actions)} of {health.actions:,} actions"
     return {
-        "lights": lights_of(health),
+        "lights": lights_of(health, _policy_of(health, name)),
+        "weights_title": f"Weights of {_policy_of(health, name)}",
         "calibration": calibration_of(health),
         "weights": weight_bars(health),
         "heaviest": () if alike else heaviest,
         "actions": actions,
         "actions_caption": caption,
     }
+
+
+def _policy_of(health: Health, name: str) -> str:
+    """Return what the page calls the policy of a check, which may be of the uniform policy."""
+    if health.policy == "uniform":
+        return "the uniform policy"
+    return name
 
 
 def _periods(summary: Summary) -> list[tuple[str, ...]]:

@@ -205,6 +205,7 @@
   gamma.value = String(Math.floor(data.gammas.length / 2));
   byId("explored-axis").textContent = data.axis;
   for (const control of [policy, segment, delta, gamma]) control.addEventListener("input", update);
+  byId("without-script").hidden = true;
   document.querySelector(".explorer").hidden = false;
   update();
 })();
