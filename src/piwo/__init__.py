@@ -36,7 +36,7 @@ from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 if TYPE_CHECKING:
-    from piwo import plots, report, simulate, slates
+    from piwo import plots, report, simulate, sklearn, slates
     from piwo.learners import (
         PIWO,
         Auto,
@@ -107,6 +107,7 @@ __all__ = [
     "scores",
     "select",
     "simulate",
+    "sklearn",
     "slates",
     "to_obp",
     "using",
@@ -117,7 +118,7 @@ __all__ = [
 _LEARNERS = frozenset(
     {"PIWO", "Auto", "Candidate", "GibbsLinear", "PACBayes", "PACBayesLinear", "PIWOGrid"}
 )
-_MODULES = frozenset({"plots", "report", "simulate", "slates"})
+_MODULES = frozenset({"plots", "report", "simulate", "sklearn", "slates"})
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.foreign import predictions
 from piwo.logs.hashing import uniform
 from piwo.logs.log import Log
+from piwo.logs.times import stretches
 from piwo.messages import argument
 from piwo.policies.blocks import check_dense
 
@@ -174,9 +175,7 @@ def _stretches(
         times = rows
     else:
         times = np.concatenate([part.times for part in parts if part.times is not None])
-    # rows of one time are in one fold, that of the first of them
-    rank = np.searchsorted(np.sort(times), times)
-    return rank * folds // len(rows), bool((np.diff(times[np.argsort(rows)]) >= 0).all())
+    return stretches(times, folds), bool((np.diff(times[np.argsort(rows)]) >= 0).all())
 
 
 def _predicted(

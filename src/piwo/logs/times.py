@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ from piwo.logs.reader import Reader
 from piwo.logs.validation import Schema
 from piwo.sources.source import Fragment, Source
 
-__all__ = ["FindTimeRange", "SampleTimes", "TimeRange", "TimeSample", "start_of_tail"]
+__all__ = ["FindTimeRange", "SampleTimes", "TimeRange", "TimeSample", "start_of_tail", "stretches"]
 
 _SAMPLED = 2**14
 """Times that are kept, a random sample: a share of the rows is met to about a hundredth."""
@@ -131,3 +132,16 @@ class FindTimeRange(Task[TimeRange]):
                 here = TimeRange(-float(times.min()), float(times.max()), is_day(column.type))
                 found = found.merge(here)
         return found
+
+
+def stretches(times: npt.NDArray[Any], count: int) -> Numbers:
+    """Return the stretch of time that each row is in, (n,), 0..count-1, of about equal size.
+
+    Rows of one time are in one stretch, that of the first of them.
+
+    >>> stretches(np.array([3, 1, 1, 2]), 2).tolist()
+    [1, 0, 0, 1]
+    """
+    rank = np.searchsorted(np.sort(times), times)
+    found: Numbers = rank * count // max(len(times), 1)
+    return found
