@@ -36,8 +36,8 @@ def test_help_describes_every_role(function, texts) -> None:
 
 def test_columns_batches_and_options_have_every_role() -> None:
     in_columns = {x.name for x in fields(Columns)} | {"policy_columns"}
-    # the costs of actions may also be a table, so that they are an argument and no role
-    assert set(ROLES) == in_columns - {"policies", "action_cost"}
+    # costs of actions and features of items may also be tables: arguments, and no roles
+    assert set(ROLES) == in_columns - {"policies", "action_cost", "item_features"}
     assert {x.name for x in fields(Batch)} >= set(NUMBERS)
     assert {x.name for x in fields(LogOptions)} >= set(ROLES) - {"policy_columns", "segments"}
     assert {*ARRAYS, "reward"} == {*NUMBERS, "propensities", "eligible", "unit", "time"}

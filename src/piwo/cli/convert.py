@@ -81,6 +81,8 @@ def _options(rows: piwo.Log, out: Path) -> list[str]:
             continue
         text = value if isinstance(value, str) else ",".join(value)
         words += [option, text]
+    if rows.columns.item_features is not None:
+        words += ["--items", rows.columns.item_features]
     return words
 
 

@@ -25,6 +25,7 @@ from piwo.logs.column_names import match_names, require_columns
 from piwo.logs.columns import Columns
 from piwo.logs.eligible import LISTS, ragged
 from piwo.logs.features import Features
+from piwo.logs.inline import is_objects
 from piwo.logs.source_of import contexts_of, source_of
 from piwo.messages import argument
 from piwo.policies import Policy, SavedPolicy
@@ -58,7 +59,8 @@ _Items = Annotated[
     str | None,
     Parameter(
         help="File or query with the items to choose from and their features, for a policy "
-        "over joint features. [default: those that it was learned with]"
+        "over joint features; or the column of CONTEXTS with the features of each eligible "
+        "action. [default: those that it was learned with]"
     ),
 ]
 _Slots = Annotated[
@@ -238,7 +240,7 @@ def act(
     features = None
     if policy.needs_context:
         features = policy.features
-    table = read_contexts(contexts, features, eligible, keep or ())
+    table = read_contexts(contexts, features, eligible, keep or (), items=items)
     rows = table.num_rows
     X = None
     if policy.needs_context:
@@ -248,7 +250,8 @@ def act(
         could = table[eligible].combine_chunks()
         # The policy does not know the name of the column, which errors need.
         label_array(ragged(could, eligible, LISTS)[1], eligible)
-    chosen = policy.act(X, seed, n=rows, eligible=could, items=items)
+    offered: Any = table[items] if items in table.column_names else items
+    chosen = policy.act(X, seed, n=rows, eligible=could, items=offered)
     kept = match_names(keep or (), table.column_names, "columns to keep")
     decided = {name: table[name].to_pylist() for name in kept}
     decided |= {
@@ -363,6 +366,7 @@ def read_contexts(
     eligible: str | None = None,
     keep: Sequence[str] = (),
     decided: Sequence[str] = ("action", "propensity"),
+    items: str | None = None,
 ) -> pa.Table:
     """Read the context columns of a policy from a file, a glob or a query.
 
@@ -372,6 +376,8 @@ def read_contexts(
         eligible: the column with lists of the actions that may be chosen.
         keep: columns to read besides.
         decided: names of the columns of the decisions.
+        items: a column of features of the eligible actions, which is read, too; anything else,
+            such as the name of a file, is not.
 
     Raises:
         FileError: if there is no such file.
@@ -394,6 +400,8 @@ def read_contexts(
     if eligible is not None:
         require_columns([eligible], available, "eligible actions")
         wanted.append(eligible)
+    if items in available and is_objects(source.schema.field(items).type):
+        wanted.append(items)
     wanted = list(dict.fromkeys(wanted))
     records: list[pa.RecordBatch] = []
     for fragment in source.fragments(wanted):

@@ -27,6 +27,7 @@ from piwo.formats.rows import (
 )
 from piwo.formats.vowpal_wabbit import write_dsjson, write_vw
 from piwo.logs.findings import Findings
+from piwo.logs.items import has_items
 from piwo.logs.log import Log
 from piwo.logs.numbers import numbers_of
 from piwo.messages import argument
@@ -93,7 +94,7 @@ def write_log(log: Log, path: str | Path) -> Written:
     left_out = [f"column {x!r} (no role)" for x in log.source.schema.names if x not in known]
     if log.action_costs is not None and log.columns.action_cost is None:
         left_out.append("the costs of actions")
-    if log.declared_actions is not None and log.declared_actions.items is not None:
+    if has_items(log) and log.columns.item_features is None:
         left_out.append("the features of actions")
     if len(left_out) > 8:
         left_out = [*left_out[:7], f"{len(left_out) - 7} more columns without a role"]

@@ -10,6 +10,7 @@ from typing import Any
 from piwo.checks import check_kind, check_positive, check_seed
 from piwo.errors import UsageError
 from piwo.learners.hyper_parameters import with_fitted_model
+from piwo.logs.items import has_items
 from piwo.logs.log import Log
 from piwo.oracles import (
     Boosting,
@@ -153,8 +154,7 @@ def for_items(log: Log) -> tuple[Candidate, ...]:
     >>> [one.label for one in for_items(log)]
     ['joint direct', 'joint ridge, IX gamma=0.01', 'conditional logit, IX gamma=0.01']
     """
-    listed = log.declared_actions
-    if listed is None or listed.items is None or not log.has_context:
+    if not (has_items(log) and log.has_context):
         return ()
     if joint_width(log) > WIDEST:
         return (Candidate("conditional logit", ConditionalLogit(rank=_RANK), _OF_ITEMS),)

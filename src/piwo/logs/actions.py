@@ -154,6 +154,8 @@ class Items:
     """The column of the labels, in the table that these features came from."""
     table: pa.Table
     """(K rows) the other columns, rows in the order of the actions."""
+    inline: bool = False
+    """Whether features are inside the log, those of each row; `table` then has no rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +215,14 @@ class Actions:
         made = copy(self)
         object.__setattr__(made, "items", items)
         return made
+
+    def with_inline_items(self, label: str) -> Actions:
+        """Return the same list, whose actions have features in each row of a log.
+
+        >>> Actions(["a"]).with_inline_items("ad").items.inline
+        True
+        """
+        return self.with_items(Items(label, pa.table({}), inline=True))
 
     @cached_property
     def _array(self) -> npt.NDArray[Any]:

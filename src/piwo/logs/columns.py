@@ -294,6 +294,8 @@ class Columns:
     cost: bool = False
     action_cost: str | None = None
     """What the action of each row cost, which is subtracted from its reward."""
+    item_features: str | None = None
+    """Lists of objects, the features of each eligible action."""
     key: str | None = None
     unit: str | None = None
     time: str | None = None
@@ -421,6 +423,8 @@ class Columns:
             roles[_label("propensities")] = self.propensities
         if self.eligible is not None:
             roles[_label("eligible")] = self.eligible
+        if self.item_features is not None:
+            roles["features of items"] = self.item_features
         for role, name in roles.items():
             require_columns([name], available, role)
         event = "the number of an event"
@@ -553,7 +557,8 @@ class Columns:
     def used(self) -> tuple[str, ...]:
         """Return every column that is read, each once."""
         names = [*self.scalars(), *self.context]
-        names += [x for x in (self.propensities, self.eligible) if x is not None]
+        lists = (self.propensities, self.eligible, self.item_features)
+        names += [x for x in lists if x is not None]
         return tuple(dict.fromkeys(names))
 
     def wanted(
@@ -566,7 +571,8 @@ class Columns:
         """Return the columns that a pass over the rows reads; see `Log.wanted`.
 
         Args:
-            context: the columns of the context, if it is needed.
+            context: the columns of the context, if it is needed; features of items are read with
+                them.
             propensities: whether full propensity vectors are needed.
             choosing: the columns by which rows are selected.
             placing: by what rows are put into blocks.
@@ -575,6 +581,8 @@ class Columns:
         ('action', 'reward', 'propensity', 'hour', 'event')
         """
         names = [self.action, *self.numbers().values(), *self.policies, *context]
+        if context and self.item_features is not None:
+            names.append(self.item_features)
         if self.eligible is not None:
             names.append(self.eligible)
         # Without a propensity column, mu(A_t | X_t) is taken from the vectors.

@@ -39,6 +39,8 @@ class Eligible:
     """(n + 1,) where the pairs of each row begin, and m."""
     codes: npt.NDArray[np.int32]
     """(m,) action codes."""
+    inline: pa.RecordBatch | None = None
+    """(m rows) features of each pair, if the log has them inside; see `piwo.logs.inline`."""
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -59,12 +61,41 @@ class Eligible:
             first, last, step = keep.indices(len(self))
             if step == 1:
                 starts = self.starts[first : max(first, last) + 1]
-                return Eligible(starts - starts[0], self.codes[starts[0] : starts[-1]])
+                inside = slice(starts[0], starts[-1])
+                inline = self.inline
+                if inline is not None:
+                    inline = inline.slice(starts[0], starts[-1] - starts[0])
+                return Eligible(starts - starts[0], self.codes[inside], inline)
         kept = np.arange(len(self))[keep]
         starts = np.append(0, np.cumsum(self.sizes[kept]))
         # The pairs of each kept row, one after the other.
         pairs = np.repeat(self.starts[kept] - starts[:-1], self.sizes[kept])
-        return Eligible(starts, self.codes[pairs + np.arange(starts[-1])])
+        pairs = pairs + np.arange(starts[-1])
+        return Eligible(starts, self.codes[pairs], self._inline_at(pairs))
+
+    def _inline_at(self, pairs: npt.NDArray[Any]) -> pa.RecordBatch | None:
+        """Return the features of some pairs."""
+        if self.inline is None:
+            return None
+        return self.inline.take(pa.array(pairs))
+
+    def with_inline(self, inline: pa.RecordBatch) -> Eligible:
+        """Return the same pairs with features of each.
+
+        >>> Eligible(np.array([0, 1]), np.array([4], np.int32)).with_inline(
+        ...     pa.record_batch({"price": [2.0]})
+        ... ).inline.num_rows
+        1
+        """
+        return Eligible(self.starts, self.codes, inline)
+
+    def apart(self) -> Eligible:
+        """Return the pairs with codes of their own, 0..m-1: each is an item of its row alone.
+
+        >>> Eligible(np.array([0, 2, 3]), np.array([4, 1, 4], np.int32)).apart().codes.tolist()
+        [0, 1, 2]
+        """
+        return Eligible(self.starts, np.arange(len(self.codes), dtype=np.int32))
 
     def places(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
         """Return the pair of each row whose action has the given code, (n,); -1: none.
@@ -109,7 +140,8 @@ class Eligible:
         own = table[self.codes]
         kept = np.flatnonzero(own >= 0)
         sizes = np.bincount(self.rows[kept], minlength=len(self))
-        return Eligible(np.append(0, np.cumsum(sizes)), own[kept]), kept
+        starts = np.append(0, np.cumsum(sizes))
+        return Eligible(starts, own[kept], self._inline_at(kept)), kept
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -169,7 +201,7 @@ def eligible_of(
         unknown[found.rows[found.codes < 0]] = True
     rule = "has labels that are missing or not in the action list"
     advice = f"the actions are {actions.preview()}"
-    if actions.items is not None:
+    if actions.items is not None and not actions.items.inline:
         rule = "has labels that are missing or without a row in items"
         advice = f"add a row for each ({argument('items')})"
     wrong |= findings.note(column, rule, advice, unknown)

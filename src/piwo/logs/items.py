@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,16 +17,21 @@ from piwo.logs.column_names import require_columns
 from piwo.logs.columns import Columns
 from piwo.logs.encoding import Encoding, learn_features
 from piwo.logs.features import Features, is_list, is_number, missing_rows
+from piwo.logs.inline import pairs_of
 from piwo.logs.reader import Reader
 from piwo.logs.source_of import contexts_of, paths_of, source_of
 from piwo.logs.validation import Schema
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice
 from piwo.sources.query import ColumnType
+from piwo.sources.source import Fragment
 from piwo.sources.table import TableSource
 from piwo.visible import type_text
 
-__all__ = ["encoded", "items_of", "learn_item_features"]
+if TYPE_CHECKING:
+    from piwo.logs.log import Log
+
+__all__ = ["encoded", "has_items", "item_features", "items_of", "learn_item_features"]
 
 
 def items_of(
@@ -140,6 +146,84 @@ def learn_item_features(items: Items, encoding: Encoding) -> Features:
     names: Sequence[str] = items.table.column_names
     reader = Reader(Schema(Columns(), None))
     return learn_features(names, TableSource(items.table, "the items"), reader, encoding)
+
+
+@dataclass(frozen=True)
+class _PairFragment:
+    """The objects of a fragment's lists, as rows."""
+
+    whole: Fragment
+    reader: Reader
+    column: str
+    start: int = 0
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the objects as Arrow batches."""
+        for record, _ in self.reader.records(self.whole):
+            yield pairs_of(record[self.column], self.column)[1]
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The objects of a column as the rows of a source."""
+
+    log: Log
+    column: str
+    name: str = "the items"
+    rows: int | None = None
+    steady: bool = True
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the features."""
+        return pa.schema(list(self.log.source.schema.field(self.column).type.value_type))
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002
+        """Return the fragments of the source, with all features."""
+        reader = self.log.reader(labels=False, context=False)
+        # What selects the rows is among these.
+        names = dict.fromkeys([*self.log.wanted(), self.column])
+        parts = self.log.source.fragments(list(names))
+        return [_PairFragment(part, reader, self.column) for part in parts]
+
+    def source_id(self) -> tuple[Any, ...]:
+        """Return what identifies the rows."""
+        return ("pairs", self.column, *self.log.source.source_id())
+
+
+def has_items(log: Log) -> bool:
+    """Whether a log has features of the actions; this does not look at the rows.
+
+    >>> import piwo
+    >>> has_items(piwo.Log.from_arrays(action=["a"], reward=[0], propensity=[0.5]))
+    False
+    """
+    declared = log.declared_actions is not None and log.declared_actions.items is not None
+    return declared or log.columns.item_features is not None
+
+
+def item_features(log: Log) -> Features:
+    """Return how the features of the actions of a log become numbers; see `learn_features`.
+
+    Of features inside the log, the rows that it selects say which levels there are.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a"],
+    ...     reward=[1],
+    ...     propensity=[0.5],
+    ...     eligible=[["a", "b"]],
+    ...     items=[[{"price": 2.0, "shop": "x"}, {"price": 3.0, "shop": "y"}]],
+    ... )
+    >>> item_features(log).names
+    ('price', 'shop=x', 'shop=y')
+    """
+    column = log.columns.item_features
+    if column is None:
+        assert log.actions.items is not None
+        return learn_item_features(log.actions.items, log.encoding)
+    pairs = _Pairs(log, column)
+    return learn_features(pairs.schema.names, pairs, Reader(Schema(Columns(), None)), log.encoding)
 
 
 def encoded(items: Items, features: Features) -> Floats:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
+import pyarrow as pa
 
 from piwo.checks import a_kind, real_array
-from piwo.errors import DataError, UsageError
+from piwo.errors import DataError, FileError, UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.column_names import refuse_unknown
 from piwo.logs.columns import (
@@ -20,6 +21,7 @@ from piwo.logs.columns import (
     documents_roles,
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
+from piwo.logs.inline import is_objects, object_lists
 from piwo.logs.items import items_of
 from piwo.logs.log import Log
 from piwo.logs.options import Logger
@@ -102,7 +104,9 @@ def read(
         items: features of the actions, for models of context and item such as
             `oracles.JointRidge`: a data frame, a file or a query with one row a label. Its other
             columns are numbers, text or lists of numbers, encoded as the context is. Its labels are
-            the action list, unless `actions` is given.
+            the action list, unless `actions` is given. Or the name of a column of the log that
+            holds lists of objects, the features of each eligible action in its row, in the order
+            of `eligible`: they may differ from row to row for one label, as a price does.
         items_label: its column of labels; None: the name of the action column.
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
@@ -133,7 +137,6 @@ def read(
         # Globs of the context must leave it out.
         columns = replace(columns, action_cost=action_cost)
     encoding = Encoding(max_levels, hash_size, missing)
-    actions = _listed(actions, items, items_label, columns.action)
     paths = paths_of(source)
     kind = None
     if paths is not None:
@@ -147,6 +150,7 @@ def read(
                 f"{paths[0]!r} is a {kind} log, whose lines state action, cost and "
                 f"propensity; give at most {takes}"
             )
+        actions = _listed(actions, items, items_label, columns.action)
         if kind == "vw":
             log = read_vw(
                 paths,
@@ -161,7 +165,15 @@ def read(
             )
         log = replace(log, encoding=encoding, logger=logger)
         return _net(log, action_cost, action_cost_range)
+    if columns.eligible is not None and _names_column(items):
+        # Readers of text take the types of columns from their roles.
+        columns, items = _with_inline(columns, items), None
     made = source_of(source, columns, where, paths)
+    if isinstance(items, str) and _is_inline(items, made.schema):
+        columns, items = _with_inline(columns, items), None
+    actions = _listed(actions, items, items_label, columns.action)
+    if columns.item_features is not None:
+        actions = _marked(actions, columns.action)
     log = Log.of(
         made,
         columns,
@@ -175,6 +187,49 @@ def read(
         frames=frames_library(source),
     )
     return _net(log, action_cost, action_cost_range)
+
+
+def _names_column(items: Any) -> bool:
+    """Whether a text can only be the name of a column: it looks like no file, and there is none."""
+    if not isinstance(items, str) or "." in items or "/" in items:
+        return False
+    try:
+        return paths_of(items) == []
+    except FileError:
+        return True
+
+
+def _is_inline(items: str, schema: pa.Schema) -> bool:
+    """Whether a text names a column of objects, rather than a file or a query."""
+    return items in schema.names and is_objects(schema.field(items).type)
+
+
+def _with_inline(columns: Columns, items: str) -> Columns:
+    """Return the columns with one of features of the eligible actions."""
+    if columns.eligible is None:
+        raise UsageError(
+            f"{argument('items', items)} has a list of objects in each row, one for each eligible "
+            f"action; name the column of their labels, too ({argument('eligible')})"
+        )
+    return replace(columns, item_features=items)
+
+
+def _without_inline(
+    items: tuple[Any, str | None], present: dict[str, Any]
+) -> tuple[Any, str | None]:
+    """Return items without lists of objects, which become a column of those present."""
+    inline = object_lists(items[0])
+    if inline is None:
+        return items
+    present["items"] = inline
+    return None, items[1]
+
+
+def _marked(actions: Actions | None, label: str) -> Actions | None:
+    """Return the declared action list, whose features are in the rows of the log."""
+    if actions is None:
+        return None
+    return actions.with_inline_items(label)
 
 
 def _listed(
@@ -253,7 +308,7 @@ def log_of_arrays(
     same_index(indexed)
     if actions is not None:
         actions = Actions(actions)
-    known = _listed(actions, *items, "action")
+    known = _listed(actions, *_without_inline(items, present), "action")
     if "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
     table: dict[Any, Any] = {**present, **policies, **outcomes, **segments}
@@ -271,6 +326,8 @@ def log_of_arrays(
         columns, outcomes=tuple(map(str, outcomes)), segments=tuple(map(str, segments))
     )
     columns = replace(columns, **optional)
+    if "items" in present:
+        columns, known = _with_inline(columns, "items"), _marked(known, "action")
     libraries = dict.fromkeys(map(frames_library, indexed.values()))
     frames = next(filter(None, libraries), None)
     source = TableSource(to_table(table), "the arrays")

@@ -361,4 +361,7 @@ def learn_actions(
         # A missing entry is not a label; its row is refused when it is read.
         known = pc.drop_null(label_array(named, columns.eligible))
         labels = merged_labels(labels, known.to_pylist())
-    return Actions(sorted(labels), seen=True)
+    actions = Actions(sorted(labels), seen=True)
+    if columns.item_features is not None:
+        return actions.with_inline_items(column)
+    return actions

@@ -20,7 +20,7 @@ from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
-from piwo.logs.eligible import Eligible, eligible_of, propensities_of
+from piwo.logs.eligible import Eligible, propensities_of
 from piwo.logs.features import (
     MISSING_ADVICE,
     Feature,
@@ -30,6 +30,7 @@ from piwo.logs.features import (
 )
 from piwo.logs.findings import Finding, Findings, Refused
 from piwo.logs.foreign import RowError, checked_numbers
+from piwo.logs.inline import eligible_in
 from piwo.logs.labeled import is_labeled, matrix_of_labels
 from piwo.logs.numbers import numbers_of
 from piwo.logs.periods import Splitting
@@ -129,7 +130,7 @@ def validate(
     optional: dict[str, Any] = {}
     for role, name, check in columns.checked_alone():
         optional[role] = _CHECKS[check](record[name], name, findings)
-    eligible = _eligible(record, schema, findings, action)
+    eligible = eligible_in(record, columns, schema.actions, action, findings)
     # Propensities come last: a behavior policy needs a valid context.
     vectors, log_vectors = None, None
     column = columns.propensities
@@ -179,16 +180,6 @@ def rewards(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64])
     if findings.fatal:
         raise Refused(findings.fatal)
     return found
-
-
-def _eligible(
-    record: pa.RecordBatch, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
-) -> Eligible | None:
-    """Return the actions that could be taken in each row; None: all, or a rule is broken."""
-    name = schema.columns.eligible
-    if name is None or schema.actions is None:
-        return None
-    return eligible_of(record[name], name, schema.actions, action, findings)
 
 
 def _in_lists(
@@ -263,7 +254,7 @@ def _action(
                 f"such as {label!r}; add them to {argument('actions', '[...]')} or "
                 "correct the column"
             )
-            if schema.actions.items is not None:
+            if schema.actions.items is not None and not schema.actions.items.inline:
                 rule = f"holds labels without a row in items, which has {listed}"
                 advice = f"such as {label!r}; add a row for each ({argument('items')})"
             findings.note(name, rule, advice, unknown)

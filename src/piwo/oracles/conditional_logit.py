@@ -92,11 +92,14 @@ class ConditionalLogit(ItemOracle):
         examples = rewarded(log, scores)
         context, center, scale = standardized(examples.context)
         wide = np.column_stack([np.ones(len(context)), context])
+        action, eligible, table = examples.action, examples.eligible, items.table
+        if items.inline and eligible is not None:
+            # Each pair is an item of its row alone.
+            table = items.of_pairs(eligible)
+            action, eligible = eligible.places(action).astype(np.int32), eligible.apart()
 
         def policy(_: int, gains: Floats) -> JointLinear:
-            climb = LogitObjective(
-                wide, examples.action, gains, examples.eligible, items.table, self.alpha
-            )
+            climb = LogitObjective(wide, action, gains, eligible, table, self.alpha)
             options = {"jac": True, "method": "L-BFGS-B", "options": {"maxiter": self.steps}}
             # blocks of rows are small: threads of BLAS would mostly wait for each other
             with native_threads(1):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from piwo.errors import NothingToLearnError, UsageError
 from piwo.logs.batch import Floats
@@ -108,7 +109,14 @@ def _joined(parts: Sequence[Eligible]) -> Eligible | None:
         return None
     sizes = np.concatenate([part.sizes for part in parts])
     starts = np.append(0, np.cumsum(sizes))
-    return Eligible(starts, np.concatenate([part.codes for part in parts]))
+    found = Eligible(starts, np.concatenate([part.codes for part in parts]))
+    inline = [part.inline for part in parts if part.inline is not None]
+    if not inline:
+        return found
+    together = pa.Table.from_batches(inline).combine_chunks()
+    return found.with_inline(
+        pa.RecordBatch.from_struct_array(together.to_struct_array().combine_chunks())
+    )
 
 
 def standardized(context: Floats) -> tuple[Floats, Floats, Floats]:

@@ -10,12 +10,16 @@ import numpy.typing as npt
 
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
-from piwo.logs.items import encoded, learn_item_features
+from piwo.logs.inline import encoded_pairs
+from piwo.logs.items import encoded, item_features
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.oracles.oracle import Oracle
 from piwo.policies import JointLinear, JointModel
+from piwo.reductions.pair_moments import PairMoments
+from piwo.reductions.reduce import reduce
 
 __all__ = ["WIDEST", "Crosses", "ItemOracle", "ItemTable", "crossed", "joint_policy", "joint_width"]
 
@@ -53,20 +57,49 @@ class ItemTable:
     scale: Floats
     """(f,) what columns are divided by."""
     table: Floats
-    """(K, f)."""
+    """(K, f); if features are inside the log, their means over the pairs of each label."""
+    inline: bool = False
+    """Whether features are inside the log, those of each row."""
 
     @classmethod
     def of(cls, log: Log, standardize: bool) -> ItemTable:
         """Return the table of a log that has items."""
-        items = log.actions.items
+        items, features = log.actions.items, item_features(log)
         assert items is not None
-        features = learn_item_features(items, log.encoding)
+        if items.inline:
+            return cls._of_pairs(log, features, standardize)
         table = encoded(items, features)
         center, scale = table.mean(axis=0), np.ones(features.width)
         if standardize:
             deviation = table.std(axis=0)
             scale = np.where(deviation > 0.0, deviation, 1.0)
         return cls(features, items.label, center, scale, (table - center) / scale)
+
+    @classmethod
+    def _of_pairs(cls, log: Log, features: Features, standardize: bool) -> ItemTable:
+        """Return the table of a log with features of each row, from one pass over its pairs."""
+        count, first = len(log.actions), log.first_batch(context=True)
+        shift = np.zeros(features.width)
+        if first is not None and first.eligible is not None and len(first.eligible.codes):
+            shift = encoded_pairs(first.eligible, features).mean(axis=0)
+        state = reduce(log, PairMoments(features, count, shift))
+        pairs = np.maximum(state.pairs, 1.0)
+        total = max(float(state.pairs.sum()), 1.0)
+        # mean and deviation over all pairs, about the shift
+        mean = state.sums.sum(axis=0) / total
+        scale = np.ones(features.width)
+        if standardize:
+            variance = np.maximum(state.squares / total - mean**2, 0.0)
+            scale = np.where(variance > 0.0, np.sqrt(variance), 1.0)
+        # a label without a pair has the mean of all
+        means = np.where(state.pairs[:, None] > 0.0, state.sums / pairs[:, None], mean)
+        label = log.columns.action
+        table = (means - mean) / scale
+        return cls(features, label, mean + shift, scale, table, inline=True)
+
+    def of_pairs(self, eligible: Eligible) -> Floats:
+        """Return the standardized features of pairs that bring their own, (m, f)."""
+        return (encoded_pairs(eligible, self.features) - self.center) / self.scale
 
 
 def joint_width(log: Log) -> int:
@@ -83,10 +116,8 @@ def joint_width(log: Log) -> int:
     >>> joint_width(log)
     6
     """
-    items = log.actions.items
     assert log.features is not None
-    assert items is not None
-    return (log.features.width + 1) * (learn_item_features(items, log.encoding).width + 1)
+    return (log.features.width + 1) * (item_features(log).width + 1)
 
 
 def joint_policy(weights: Floats, items: ItemTable, log: Log) -> JointLinear:

@@ -169,7 +169,8 @@ def _policies(oracle: _Regression, log: Log, scores: tuple[Score, ...] | None) -
         )
     used = crossed(oracle.crosses, log.features, items.features)
     shift = first_mean(log)
-    state = reduce(log, JointGram(scores, shift, items.table))
+    of_pairs = items.of_pairs if items.inline else None
+    state = reduce(log, JointGram(scores, shift, items.table, of_pairs))
     frame = _frame(state, shift, oracle.standardize)
     weights = _solved(state, frame, oracle.alpha, used)
     # weights of the constant and of the context alone change no choice

@@ -11,6 +11,7 @@ import numpy as np
 from piwo.checks import check_kind
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
+from piwo.logs.items import has_items
 from piwo.logs.log import Log
 from piwo.logs.options import check_fixed_actions
 from piwo.messages import argument
@@ -87,12 +88,11 @@ class Oracle(ABC):
         """
         if not self.takes_eligible():
             check_fixed_actions(log.columns, f"the {self.name} oracle")
-        if self.needs_items() and (
-            log.declared_actions is None or log.declared_actions.items is None
-        ):
+        if self.needs_items() and not has_items(log):
             raise DataError(
                 f"the {self.name} oracle needs features of the actions, and the log was read "
-                f"without; read it with {argument('items', '...')}, a table with one row a label"
+                f"without; read it with {argument('items', '...')}, a table with one row a label, "
+                "or a column of the log"
             )
         if self.needs_rows():
             log.require_one_machine(f"the {self.name} oracle")

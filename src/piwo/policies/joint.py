@@ -14,11 +14,13 @@ from piwo.logs.actions import Actions
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
+from piwo.logs.inline import encoded_pairs
 from piwo.logs.items import encoded
 from piwo.messages import argument
 from piwo.policies.blocks import Codes
-from piwo.policies.linear import LinearGreedy, LinearSoftmax
+from piwo.policies.linear import LinearGreedy, LinearSoftmax, pair_scores
 from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
+from piwo.policies.restricted import highest, softmax, taken
 from piwo.policies.state import State
 
 __all__ = ["JointLinear", "JointModel", "JointSoftmax"]
@@ -93,11 +95,28 @@ class JointModel:
         """The intercepts v'z_a, (K,)."""
         return np.asarray(self.table @ self.item)
 
-    def of(self, actions: Actions) -> JointModel | None:
-        """Return the model of the items of another list; None if their features are unknown."""
+    def of(self, actions: Actions, own: Actions) -> JointModel | None:
+        """Return the model of the items of another list; None if their features are unknown.
+
+        Args:
+            actions: the other list.
+            own: the list of this model.
+        """
         if self.features is None or actions.items is None:
             return None
+        if actions.items.inline:
+            # Each row brings its features; without a row a new item is an average one.
+            rows = actions.positions_in(own)
+            known = self.table[np.maximum(rows, 0)]
+            return replace(self, table=np.where(rows[:, None] < 0, self.table.mean(axis=0), known))
         return replace(self, table=encoded(actions.items, self.features))
+
+    def scores(self, context: Floats, eligible: Eligible) -> Floats:
+        """Return s(x, a) of pairs that bring their own features, (m,)."""
+        assert self.features is not None
+        pairs = encoded_pairs(eligible, self.features)
+        # W z and v'z of each pair
+        return pair_scores(context, eligible.apart(), pairs @ self.cross.T, pairs @ self.item)
 
     def state(self, actions: Actions, features: Features | None, **parameters: Any) -> State:
         """Return what a file holds of a policy with this model."""
@@ -149,15 +168,28 @@ class _Joint(Policy):
         """Return the context matrix; a float64 matrix of the right width as it is."""
         return self.by_item.context(X)
 
+    @abstractmethod
+    def among(self, scores: Floats, eligible: Eligible) -> Floats:
+        """Return the probabilities of pairs with such scores, (m,)."""
+
     def within(self, context: Floats | None, eligible: Eligible) -> Floats:
         """Return the probabilities of the eligible items of each row, (m,)."""
-        return self.by_item.within(context, eligible)
+        if not self._brings(eligible):
+            return self.by_item.within(context, eligible)
+        assert context is not None
+        return self.among(self.model.scores(context, eligible), eligible)
+
+    def _brings(self, eligible: Eligible | None) -> bool:
+        """Whether rows bring features of their items, and the policy can use them."""
+        known = self.model.features is not None
+        return known and eligible is not None and eligible.inline is not None
 
     def onto(self, actions: Actions) -> Policy:
         """Return the policy over a log's items, if their features are known; else as `aligned`."""
-        if self.listed == actions and actions.items is self.actions.items:
+        inline = actions.items is not None and actions.items.inline
+        if self.listed == actions and (inline or actions.items is self.actions.items):
             return self
-        model = self.model.of(actions)
+        model = self.model.of(actions, self.actions)
         if model is None:
             return super().onto(actions)
         return self.over(model, actions)
@@ -203,7 +235,13 @@ class JointLinear(_Joint, DeterministicPolicy):
 
     def logged(self, batch: Batch) -> Floats:
         """Return 1 where the logged item is the one taken, else 0, (n,)."""
+        if self._brings(batch.eligible):
+            return super().logged(batch)
         return self.by_item.logged(batch)
+
+    def among(self, scores: Floats, eligible: Eligible) -> Floats:
+        """Return 1 for the best pair of each row, else 0, (m,)."""
+        return taken(highest(scores, eligible), eligible)
 
     def over(self, model: JointModel, actions: Actions) -> Policy:
         """Return the policy with the scores of other items."""
@@ -282,7 +320,13 @@ class JointSoftmax(_Joint):
 
     def log_logged(self, batch: Batch) -> Floats:
         """Return log pi(A | X) of the logged items, (n,)."""
+        if self._brings(batch.eligible):
+            return super().log_logged(batch)
         return self.by_item.log_logged(batch)
+
+    def among(self, scores: Floats, eligible: Eligible) -> Floats:
+        """Return the softmax of the scores over the pairs of each row, (m,)."""
+        return softmax(scores, eligible, self.temperature)
 
     def over(self, model: JointModel, actions: Actions) -> Policy:
         """Return the policy with the scores of other items."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from piwo.checks import check_count, check_kind, real_array, shown
 from piwo.errors import DataError, UsageError
@@ -18,7 +19,9 @@ from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
+from piwo.logs.findings import Findings, Refused
 from piwo.logs.foreign import RowError
+from piwo.logs.inline import inline_of, object_lists
 from piwo.logs.items import items_of
 from piwo.messages import argument
 from piwo.policies.blocks import Codes, check_dense, checked_codes, row_blocks, take
@@ -27,6 +30,7 @@ from piwo.policies.restricted import (
     at_places,
     draw_pairs,
     eligible_lists,
+    labels_of_lists,
     renormalized,
     spread_out,
     taken,
@@ -394,7 +398,8 @@ class Policy(ABC):
                 over eligible actions; a policy that scores actions takes the best eligible one.
                 Labels that the policy does not have are not chosen.
             items: the items to choose from, for policies over joint features: a data frame, a file
-                or a query with their labels and features; None: those that it was made with.
+                or a query with their labels and features; or n lists of objects, the features of
+                each eligible action; None: those that it was made with.
 
         Returns:
             Action labels, and the exact probability with which each was taken.
@@ -407,25 +412,61 @@ class Policy(ABC):
         >>> Uniform(["a", "b", "c"]).act(n=1, eligible=["b"])
         Decisions(actions=array(['b'], dtype='<U1'), propensities=array([1.]))
         """
+        inline = object_lists(items)
+        if inline is not None:
+            policy = self._over_rows(eligible)
+            return policy._act_among(X, random_state, n, eligible, inline)  # noqa: SLF001
         if items is not None:
             policy = self._over(items)
             return policy.act(X, random_state, n=n, eligible=eligible)
-        rows, context = _row_count(X, n), self.context(X)
         if eligible is not None:
-            some = eligible_lists(eligible, self.actions, rows)
-            chances = self.within(context, some)
-            places = draw_pairs(chances, some, generator(random_state))
-            return Decisions(self.actions.take(some.codes[places]), chances[places])
+            return self._act_among(X, random_state, n, eligible, None)
+        rows, context = _row_count(X, n), self.context(X)
         codes, chances = self.draw_logged(context, rows, generator(random_state))
         return Decisions(self.actions.take(codes), chances)
 
-    def _over(self, items: Any) -> Policy:
-        """Return the policy over the items of a table."""
+    def _act_among(
+        self,
+        X: Any,
+        random_state: RandomState,
+        n: int | None,
+        eligible: Any,
+        inline: pa.Array | None,
+    ) -> Decisions:
+        """Choose one eligible action per row; see `act`. `inline`: features of each of them."""
+        rows, context = _row_count(X, n), self.context(X)
+        some = eligible_lists(eligible, self.actions, rows)
+        if inline is not None:
+            findings = Findings(np.arange(rows))
+            some = inline_of(inline, "items", some, self.actions, findings)
+            if findings.fatal:
+                raise Refused(findings.fatal)
+        chances = self.within(context, some)
+        places = draw_pairs(chances, some, generator(random_state))
+        return Decisions(self.actions.take(some.codes[places]), chances[places])
+
+    def _over_rows(self, eligible: Any) -> Policy:
+        """Return the policy over the labels of lists that bring features of their own."""
+        self._require_item_features()
+        if eligible is None:
+            raise UsageError(
+                f"{argument('items')} has lists of objects, one for each eligible action; give the "
+                f"lists of their labels, too ({argument('eligible')})"
+            )
+        return self.onto(Actions(labels_of_lists(eligible)).with_inline_items("action"))
+
+    def _require_item_features(self) -> None:
+        """Raise for a policy that knows no features of items."""
         if self.item_features is None:
             raise UsageError(
                 f"a {self.kind} policy knows no features of items; leave {argument('items')} out, "
                 "or learn a policy over joint features, such as with oracles.JointRidge"
             )
+
+    def _over(self, items: Any) -> Policy:
+        """Return the policy over the items of a table."""
+        self._require_item_features()
+        assert self.item_features is not None
         return self.onto(items_of(items, self.item_label, types=self.item_features.types))
 
     @property

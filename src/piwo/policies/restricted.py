@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from piwo.checks import shown
 from piwo.errors import DataError, UsageError
-from piwo.logs.actions import Actions
+from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.eligible import LISTS, Eligible, is_list, ragged
 from piwo.logs.foreign import RowError
 from piwo.messages import argument
 from piwo.policies.blocks import Codes
+from piwo.sources.source import decoded
 from piwo.visible import type_text
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "draw_pairs",
     "eligible_lists",
     "highest",
+    "labels_of_lists",
     "renormalized",
     "shares",
     "softmax",
@@ -122,6 +125,25 @@ def eligible_lists(values: Any, actions: Actions, rows: int) -> Eligible:
         if bad.any():
             raise RowError(problem, np.flatnonzero(bad).tolist())
     return found
+
+
+def labels_of_lists(values: Any) -> list[Any]:
+    """Return the distinct labels of lists of eligible actions, sorted.
+
+    Raises:
+        DataError: for lists without a label.
+
+    >>> labels_of_lists([["b", "a"], ["a"]])
+    ['a', 'b']
+    """
+    array = _list_array(values, 1)
+    if not is_list(array.type):
+        raise DataError(f"{argument('eligible')} has {type_text(array.type)}, expected {LISTS}")
+    found = decoded(pc.unique(ragged(array, "eligible", LISTS)[1]))
+    labels = pc.drop_null(label_array(found, "eligible")).to_pylist()
+    if not labels:
+        raise DataError(f"{argument('eligible')} has no label, expected {LISTS}")
+    return sorted(labels)
 
 
 def _list_array(values: Any, rows: int) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -67,6 +67,8 @@ class JointGram(Reduction[JointGramState]):
             pairs alone.
         shift: (d,) subtracted from the context before summing, about its mean.
         table: (K, f) features of the items, about centered.
+        of_pairs: returns the features of pairs that bring their own, (m, f); None: those of the
+            table.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -80,6 +82,7 @@ class JointGram(Reduction[JointGramState]):
     scores: tuple[Score, ...] | None
     shift: Floats
     table: Floats
+    of_pairs: Callable[[Eligible], Floats] | None = None
 
     @property
     def context(self) -> bool:
@@ -117,15 +120,24 @@ class JointGram(Reduction[JointGramState]):
         # s u u' of each row, s its sampling weight.
         first, second = np.triu_indices(u.shape[1])
         uu = block.sampled(u[:, first] * u[:, second])
-        if self.scores is None or block.eligible is not None:
-            sums.products[:] += uu.T @ self._item_products(block)
+        # The items of this block, its pairs, and the logged one of each row.
+        items, eligible, action = self._items, block.eligible, block.action
+        if self.of_pairs is not None and eligible is not None:
+            items = _with_constant(self.of_pairs(eligible))
+            action = eligible.places(action).astype(np.int32)
+            eligible = eligible.apart()
+        if self.scores is None:
+            # The logged pair alone.
+            eligible = Eligible(np.arange(len(block) + 1), action)
+        if eligible is not None:
+            sums.products[:] += uu.T @ self._item_products(eligible, items)
         else:
             # Every row has the same actions.
             sums.products[:] += uu.sum(axis=0)[:, None] * self._of_all_items
         # Gains of rows with reward 0 are 0.
         rewarded = np.flatnonzero(block.reward != 0)
         part = replace(block, context=None, eligible=None).take(rewarded)
-        v = self._items[part.action]
+        v = items[action[rewarded]]
         for s, gains in enumerate(self._gains(part)):
             sums.gains[s] += (u[rewarded] * part.sampled(gains)[:, None]).T @ v
 
@@ -148,19 +160,14 @@ class JointGram(Reduction[JointGramState]):
         """The sum of v v' over all items, (F,)."""
         return (self._items.T @ self._items)[np.triu_indices(self._items.shape[1])]
 
-    def _item_products(self, block: Batch) -> Floats:
+    def _item_products(self, eligible: Eligible, items: Floats) -> Floats:
         """Return the sums of v v' over the pairs of each row, (n, F)."""
         from piwo.reductions.kernels import add_item_products, add_table_rows
 
-        eligible = block.eligible
-        if self.scores is None:
-            # The logged pair alone.
-            eligible = Eligible(np.arange(len(block) + 1), block.action)
-        assert eligible is not None
-        width = self._items.shape[1]
-        found = np.zeros((len(block), width * (width + 1) // 2))
-        if self._products is None:
-            add_item_products(eligible.starts, eligible.codes, self._items, found)
+        width = items.shape[1]
+        found = np.zeros((len(eligible), width * (width + 1) // 2))
+        if items is not self._items or self._products is None:
+            add_item_products(eligible.starts, eligible.codes, items, found)
         else:
             add_table_rows(eligible.starts, eligible.codes, self._products, found)
         return found

@@ -209,6 +209,9 @@ def _sql_type(found: str, labels: bool = False) -> str:
         return found
     if found in _TIMES:
         return _TIMES[found]
+    if found.startswith("STRUCT(") and found.endswith(")[]"):
+        # Features of eligible actions.
+        return found
     if found.endswith("[]"):
         return "VARCHAR[]" if labels else "DOUBLE[]"
     return "VARCHAR"
