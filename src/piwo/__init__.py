@@ -27,7 +27,16 @@ from piwo.decision import Decision, decide
 from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import cross_fit, estimate_propensities
-from piwo.evaluation import Evaluation, Monitor, Selection, compare, evaluate, select, weights
+from piwo.evaluation import (
+    Evaluation,
+    Monitor,
+    Selection,
+    Watch,
+    compare,
+    evaluate,
+    select,
+    weights,
+)
 from piwo.formats import from_obp, join, to_obp
 from piwo.health import Health, check
 from piwo.logs import Actions, Features, Log, read
@@ -78,6 +87,7 @@ __all__ = [
     "RegretCertificate",
     "Selection",
     "UsageError",
+    "Watch",
     "__version__",
     "bounds",
     "certify",

@@ -19,7 +19,7 @@ from uuid import uuid4
 import numpy as np
 import numpy.typing as npt
 
-from piwo.errors import FileError
+from piwo.errors import FileError, UsageError
 from piwo.visible import without_secrets
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "MAX_MEMBERS",
     "array_bytes",
     "array_from",
+    "locked",
     "pack",
     "read_file",
     "remove_unfinished",
@@ -221,6 +222,70 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     finally:
         temporary.unlink(missing_ok=True)
         _unfinished.discard(temporary)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Return a block in which no other process is in such a block for the same file.
+
+    The lock is a file next to it, which the system frees when its process ends, however it ends.
+    For a file that is read, changed and written: two processes that do so at once would lose what
+    one of them wrote. On systems without such locks nothing is locked.
+
+    >>> with locked(Path("some.bin")):
+    ...     with locked(Path("some.bin")):
+    ...         pass
+    Traceback (most recent call last):
+    piwo.errors.UsageError: 'some.bin' is in use by another process; run one at a time, or ...
+
+    Raises:
+        UsageError: if another process is in one.
+        FileError: if the folder cannot be written.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    target = Path(os.path.realpath(path))
+    lock = target.with_name(f".{target.name}.lock")
+    file = None
+    while file is None:
+        try:
+            file = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as cause:
+            raise FileError(
+                f"{without_secrets(path)!r} cannot be locked: {cause.strerror or cause}; check "
+                "the folder"
+            ) from None
+        # Some network file systems have no locks.
+        with suppress(OSError):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(file)
+                raise UsageError(
+                    f"{without_secrets(path)!r} is in use by another process; run one at a time, "
+                    "or try again later"
+                ) from None
+        # Its owner may have removed it between the two calls, and a third process made another.
+        if not _still_there(lock, file):
+            os.close(file)
+            file = None
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _still_there(path: Path, file: int) -> bool:
+    """Whether an open file is the one that a path names."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(found, os.fstat(file))
 
 
 def remove_unfinished() -> None:

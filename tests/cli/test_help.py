@@ -38,6 +38,7 @@ def test_the_commands_are_these() -> None:
         ("evaluate",),
         ("join",),
         ("learn",),
+        ("monitor",),
         ("policy",),
         ("policy", "act"),
         ("policy", "show"),

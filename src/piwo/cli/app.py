@@ -17,6 +17,7 @@ from piwo.cli.demo import demo
 from piwo.cli.evaluate import evaluate
 from piwo.cli.join import join
 from piwo.cli.learn import learn
+from piwo.cli.monitor import monitor
 from piwo.cli.policy import act, show
 from piwo.cli.report import report
 from piwo.cli.settings import from_files
@@ -27,7 +28,8 @@ __all__ = ["HELP_ALL", "make_app", "parse"]
 HELP_ALL = "--help-all"
 HELP = """Evaluate, learn and certify policies from logged decisions.
 
-Exit codes: 0 done; 1 done, but the log is unfit or --gate refused a policy; 2 wrong usage, or
+Exit codes: 0 done; 1 done, but the log is unfit, --gate refused a policy, or
+monitor certifies none; 2 wrong usage, or
 unusable data or files; 130 interrupted, 143 terminated.
 
 Every option can also be set in piwo.toml, in [tool.piwo] of pyproject.toml, or by an environment
@@ -60,6 +62,7 @@ def make_app(all_options: bool = False) -> App:
         check,
         evaluate,
         learn,
+        monitor,
         report,
         convert,
         join,

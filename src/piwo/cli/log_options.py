@@ -203,6 +203,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         context: Sequence[str] = (),
         outcomes: Sequence[str] = (),
         segments: Sequence[str] = (),
+        labels: Sequence[int | str] | None = None,
     ) -> piwo.Log:
         """Return the log, with the declared error bound of its propensities.
 
@@ -212,6 +213,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             context: context columns to read if --context names none.
             outcomes: columns of outcomes that guardrails name, besides those of --outcomes.
             segments: the column of --by.
+            labels: the action list if --actions gives none; None: from the log.
 
         Raises:
             UsageError: for a column without a name.
@@ -227,7 +229,7 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         source: str | list[str] = list(paths)
         if len(paths) == 1:
             source = paths[0]
-        actions = None
+        actions: Any = labels
         if self.actions is not None:
             actions = action_labels(self.actions)
         costs, cost_range = None, None

@@ -16,7 +16,10 @@ from piwo.visible import visible
 __all__ = ["as_option", "collected_warnings", "error_line", "on_stderr", "warning_line"]
 
 _OTHER_NAMES = {
+    "all_new": "--all-new",
     "baseline": "--baseline",
+    "date": "--date",
+    "deadline": "--deadline",
     "epsilon": "--epsilon",
     "incumbent": "--baseline",
     "on": "--id",

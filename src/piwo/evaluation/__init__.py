@@ -9,6 +9,7 @@ from piwo.evaluation.monitor import Look, Monitor
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.segment import Segment
 from piwo.evaluation.select import Selection, select
+from piwo.evaluation.watch import Watch, WatchLook
 from piwo.evaluation.weights import weights
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "Monitor",
     "Segment",
     "Selection",
+    "Watch",
+    "WatchLook",
     "compare",
     "coverage",
     "evaluate",

@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -390,8 +390,17 @@ class Monitor:
             path: where to.
         """
         check_path(path)
+        write_monitor(Path(path), *self.parts())
+
+    def parts(self) -> tuple[str, str | None, dict[str, Any]]:
+        """Return what files hold: the kind and the digest of the policy, and the other fields.
+
+        >>> import piwo
+        >>> Monitor(piwo.policies.Uniform(["a", "b"])).parts()[0]
+        'uniform'
+        """
         facts = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "policy"}
-        write_monitor(Path(path), self.policy.kind, content_digest(self.policy), facts)
+        return self.policy.kind, content_digest(self.policy), facts
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], policy: Policy) -> Self:
@@ -414,7 +423,26 @@ class Monitor:
             raise UsageError(
                 f"got {a_kind(policy)}, expected the policy that the monitor was made for"
             )
-        kind, digest, facts = read_monitor(Path(path))
+        return cls.of_parts(path, policy, read_monitor(Path(path)))
+
+    @classmethod
+    def of_parts(
+        cls,
+        path: str | os.PathLike[str],
+        policy: Policy,
+        parts: tuple[str, str | None, dict[str, Any]],
+    ) -> Self:
+        """Return the monitor of what `parts` returned, if it is of this policy.
+
+        Args:
+            path: the file that it is from, for messages.
+            policy: the policy.
+            parts: the kind and the digest of the policy that it was made for, and the fields.
+
+        Raises:
+            UsageError: for another policy.
+        """
+        kind, digest, facts = parts
         given = content_digest(policy)
         if digest != given or (given is None and kind != policy.kind):
             raise UsageError(

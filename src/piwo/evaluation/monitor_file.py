@@ -23,7 +23,7 @@ from piwo.reductions import BETS, BetState, MomentState, PolicyState
 from piwo.reductions.blocks import no_blocks
 from piwo.reductions.policy_sums import BlockState
 
-__all__ = ["read_monitor", "write_monitor"]
+__all__ = ["monitor_of_page", "monitor_page", "read_monitor", "write_monitor"]
 
 FORMAT, FORMAT_VERSION, BLOCKS_VERSION = "piwo-monitor", 3, 4
 """3: holds the error bounds of the propensities ("doubted"), which older files lack; 4: deadline
@@ -43,6 +43,20 @@ def write_monitor(path: Path, kind: str, digest: str | None, facts: Mapping[str,
 
     Raises:
         FileError: if the file cannot be written.
+    """
+    page = monitor_page(kind, digest, facts)
+    write_file(path, json.dumps(page, indent=1, allow_nan=False).encode())
+
+
+def monitor_page(kind: str, digest: str | None, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a monitor as plain data, with a checksum; the arguments are those of `write_monitor`.
+
+    >>> from dataclasses import fields
+    >>> import piwo
+    >>> monitor = piwo.Monitor(piwo.policies.Constant("a", ["a", "b"]))
+    >>> facts = {one.name: getattr(monitor, one.name) for one in fields(monitor)}
+    >>> monitor_page("constant", None, facts)["version"]
+    3
     """
     state, errors = facts["state"], facts["propensity_errors"]
     bets = {item.name: getattr(state.bets, item.name).tolist() for item in fields(BetState)}
@@ -69,7 +83,7 @@ def write_monitor(path: Path, kind: str, digest: str | None, facts: Mapping[str,
         page["logger"] = facts["logger"]
         page["blocks"] = jsonable(sums)
     page["checksum"] = _checksum(page)
-    write_file(path, json.dumps(page, indent=1, allow_nan=False).encode())
+    return page
 
 
 def _error_bound_page(bound: PropensityErrorBound, rows: int) -> dict[str, Any]:
@@ -89,7 +103,20 @@ def read_monitor(path: Path) -> tuple[str, str | None, dict[str, Any]]:
     Raises:
         FileError: for a file that is missing, damaged, of another version, or not a monitor.
     """
-    page = _page(path)
+    return monitor_of_page(_page(path), path)
+
+
+def monitor_of_page(page: dict[str, Any], path: Path) -> tuple[str, str | None, dict[str, Any]]:
+    """Return what `monitor_page` was given.
+
+    Args:
+        page: the plain data.
+        path: the file that it is from, for messages.
+
+    Raises:
+        FileError: for a page that is damaged, or of another version.
+    """
+    _check_version(page, path)
     try:
         # What the checksum covers is what `write_monitor` wrote, so impossible sums and wrong
         # types are not looked for.
@@ -111,6 +138,10 @@ def _page(path: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(page, dict) or page.get("format") != FORMAT:
         raise FileError(f"{str(path)!r} is not a monitor; give a file that Monitor.save wrote")
+    return page
+
+
+def _check_version(page: Mapping[str, Any], path: Path) -> None:
     version = page.get("version")
     if type(version) is not int or version not in (FORMAT_VERSION, BLOCKS_VERSION):
         newer = type(version) is int and version > BLOCKS_VERSION
@@ -121,7 +152,6 @@ def _page(path: Path) -> dict[str, Any]:
             f"the monitor {str(path)!r} has version {version!r:.80}, expected "
             f"{FORMAT_VERSION} or {BLOCKS_VERSION}; {advice}"
         )
-    return page
 
 
 def _no_constant(text: str) -> None:

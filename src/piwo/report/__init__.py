@@ -1,6 +1,7 @@
 """Reports: a plain summary in, one self-contained page out."""
 
 from piwo.report.details import ActionShare, Details, Explorer, PeriodRow
+from piwo.report.looks import looks_page, write_looks
 from piwo.report.page import page, write
 from piwo.report.summary import Summary, describe, summarize
 
@@ -11,7 +12,9 @@ __all__ = [
     "PeriodRow",
     "Summary",
     "describe",
+    "looks_page",
     "page",
     "summarize",
     "write",
+    "write_looks",
 ]

@@ -1,0 +1,269 @@
+"""`piwo monitor`: one look more at policies on a log that grows, run daily."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+import piwo
+from piwo.certificates.terms import check_at_least
+from piwo.cli.answer import Answer, command_line
+from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
+from piwo.cli.shared_options import (
+    DEFAULT_OUTPUT,
+    DEFAULT_RUN,
+    NO_POLICY,
+    NamedPolicy,
+    OutputOptions,
+    PolicyOptions,
+    RunOptions,
+    horizon_of,
+)
+from piwo.errors import UsageError
+from piwo.evaluation.watch import Watch, WatchLook
+from piwo.files import locked
+from piwo.policies import Policy
+from piwo.report import write_looks
+from piwo.visible import number, table, visible
+
+__all__ = ["monitor"]
+
+_LOOKS_SHOWN = 10
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class WatchOptions:
+    """What is fixed before the first look."""
+
+    deadline: Annotated[
+        str | None,
+        Parameter(
+            help="When to stop: 30d, or a number of rows. [default: never]",
+            show=True,
+        ),
+    ] = None
+    at_least: Annotated[
+        float | None,
+        Parameter(
+            help="The least value that must be certified, too, in the reward's unit.",
+            allow_leading_hyphen=True,
+        ),
+    ] = None
+    delta: Annotated[
+        float, Parameter(help="Joint error probability of all policies and looks.")
+    ] = 0.05
+    horizon: Annotated[
+        str | None,
+        Parameter(
+            help="About how many rows will come, for the bets; or universal. [default: the "
+            "deadline if it is a number of rows, else universal]"
+        ),
+    ] = None
+    interval: Annotated[
+        Literal["mixture", "deadline"],
+        Parameter(
+            help="mixture; or deadline: narrower near the horizon, if contexts and rewards do not "
+            "drift."
+        ),
+    ] = "mixture"
+
+
+DEFAULT_WATCH = WatchOptions()
+
+
+def monitor(
+    log: LogPaths | None = None,
+    *,
+    state: Annotated[
+        Path,
+        Parameter(
+            help="File with the sums and all looks, replaced by each look.",
+            show=True,
+        ),
+    ],
+    date: Annotated[
+        str | None,
+        Parameter(help="Day of this look, such as 2026-11-29. [default: today, UTC]", show=True),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        Parameter(help="Also write a page with the bounds over time.", show=True),
+    ] = None,
+    all_new: Annotated[
+        bool,
+        Parameter(
+            help="LOG holds new rows alone, although one of this name was counted before: a file "
+            "that is overwritten each day."
+        ),
+    ] = False,
+    settings: WatchOptions = DEFAULT_WATCH,
+    policies: PolicyOptions = NO_POLICY,
+    columns: LogOptions = DEFAULT_COLUMNS,
+    output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
+    run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
+) -> Answer:
+    """Add the new rows of LOG to a state, and say: certified, not yet, or stop.
+
+    LOG has grown, or is new rows; without it, the last look is shown. Exit code 1: not certified.
+    """
+    if not log:
+        return _shown(Watch.history(state), state, html)
+    with locked(state):
+        named = policies.named()
+        rows = _read(log, named, policies, columns, state)
+        made: dict[str, Policy] = {}
+        for name, one in named.items():
+            made[name] = one.make(rows.actions)
+        if settings.at_least is not None:
+            check_at_least(settings.at_least, rows)
+        watch = Watch.start(
+            made,
+            delta=settings.delta,
+            deadline=_deadline_of(settings.deadline),
+            horizon=horizon_of(settings.horizon),
+            at_least=settings.at_least,
+            interval=settings.interval,
+        )
+        if state.exists():
+            watch = _resumed(watch, made, state)
+        watch = watch.update(rows, date=date, all_new=all_new)
+        watch.save(state)
+    return _answer(watch, rows, state, html, log, policies)
+
+
+def _read(
+    log: list[str],
+    named: Mapping[str, NamedPolicy],
+    policies: PolicyOptions,
+    columns: LogOptions,
+    state: Path,
+) -> piwo.Log:
+    """Return the log, with the action list of the first look."""
+    context: dict[str, None] = {}
+    for policy in named.values():
+        context |= dict.fromkeys(policy.columns)
+    labels: list[int | str] | None = None
+    # What the command line declares comes first, and must agree with the state.
+    if columns.actions is None and state.exists():
+        labels = list(Watch.labels(state)) or None
+    return columns.read(log, policies.columns, context=tuple(context), labels=labels)
+
+
+def _resumed(watch: Watch, policies: Mapping[str, Policy], state: Path) -> Watch:
+    """Return the watch in a file, if it has the settings of a watch that was just started.
+
+    Raises:
+        UsageError: naming the first setting that differs.
+    """
+    saved = Watch.load(state, policies)
+    for one in saved.differences(watch):
+        raise UsageError(
+            f"{visible(state)}: {one}; settings are fixed before the first look: keep them, or "
+            "start another state"
+        )
+    return saved
+
+
+def _answer(
+    watch: Watch,
+    rows: piwo.Log,
+    state: Path,
+    html: Path | None,
+    log: list[str],
+    policies: PolicyOptions,
+) -> Answer:
+    last = watch.looks[-1]
+    headline = visible(watch.headline())
+    if html is not None:
+        write_looks(watch.looks, html, headline=headline, notes=watch.notes)
+    lines = [headline, "", *_look_lines(watch.looks)]
+    lines += [visible(f"note: {note}") for note in watch.notes]
+    lines.append("")
+    if html is not None:
+        lines.append(f"wrote {visible(html)}; open it in a browser")
+    lines.append(_next_step(watch, log, policies))
+    return Answer(
+        text="\n".join(lines),
+        document={
+            "log": log_facts(rows, last.added),
+            "state": str(state),
+            "answer": watch.answer,
+            "headline": headline,
+            "certified": list(watch.certified),
+            "delta": watch.delta,
+            "deadline": watch.deadline,
+            "deadline_passed": watch.over,
+            "looks": [one.to_dict() for one in watch.looks],
+            "notes": list(watch.notes),
+        },
+        code=int(watch.answer != "certified"),
+    )
+
+
+def _shown(looks: tuple[WatchLook, ...], state: Path, html: Path | None) -> Answer:
+    """Return the last look of a state again; nothing is counted."""
+    last = looks[-1]
+    headline = f"{last.answer}: the look of {last.date}, {last.rows:,} rows"
+    if html is not None:
+        write_looks(looks, html, headline=headline)
+    return Answer(
+        text="\n".join([headline, "", *_look_lines(looks)]),
+        document={
+            "state": str(state),
+            "answer": last.answer,
+            "headline": headline,
+            "looks": [one.to_dict() for one in looks],
+        },
+        code=int(last.answer != "certified"),
+    )
+
+
+def _look_lines(looks: tuple[WatchLook, ...]) -> list[str]:
+    """Return the table of the last looks, and how many there were before."""
+    header = [
+        "day",
+        "policy",
+        "rows",
+        "value",
+        "lower",
+        "upper",
+        "improvement, at least",
+        "certified",
+    ]
+    cells = []
+    for look in looks[-_LOOKS_SHOWN:]:
+        for one in look.policies:
+            ends = (one.value, one.lower, one.upper, one.improvement_lower)
+            proved = "yes" if one.name in look.certified else "no"
+            cells.append([look.date, one.name, f"{look.rows:,}", *map(number, ends), proved])
+    lines = table(header, cells)
+    if len(looks) > _LOOKS_SHOWN:
+        lines.append(f"({len(looks) - _LOOKS_SHOWN} earlier looks are in the state)")
+    return lines
+
+
+def _next_step(watch: Watch, log: list[str], policies: PolicyOptions) -> str:
+    if watch.answer == "certified":
+        return f"next: run {visible(watch.certified[0])}, and keep exploring a little"
+    if watch.answer == "stop":
+        words = command_line(["piwo", "evaluate", *log])
+        for one in policies.policy or []:
+            words += f" {command_line(['--policy', one])}"
+        return f"next: keep today's system; {words} says more of these rows"
+    return "next: the same command when new rows have come"
+
+
+def _deadline_of(text: str | None) -> Any:
+    """Return the value of --deadline: None, a number of rows, or days as they were typed.
+
+    >>> _deadline_of("30d"), _deadline_of("1000")
+    ('30d', 1000)
+    """
+    if text is not None and text.isascii() and text.isdecimal():
+        return int(text)
+    return text

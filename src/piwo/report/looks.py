@@ -1,0 +1,270 @@
+"""The page of a monitored log: the bounds of each policy over time, as one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date
+from html import escape
+from pathlib import Path
+
+from piwo._version import __version__
+from piwo.errors import UsageError
+from piwo.evaluation import Look, WatchLook
+from piwo.files import write_file
+from piwo.visible import number, visible
+
+__all__ = ["looks_page", "write_looks"]
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720.0, 220.0, 70.0, 14.0, 14.0, 30.0
+_SPREAD = 1.5
+"""The axis reaches so many times the width of the last interval beyond its ends: the intervals of
+the first looks, which may be all that rewards can be, are cut at the border."""
+_MOST_POLICIES = 20
+_MOST_LOOKS = 400
+"""Looks of the table; the figure has all of them."""
+_LEGEND = (
+    "The line is the estimated value of the policy, by all rows so far. Its true value is within "
+    "the band at all looks together, with the probability that is stated above. Dashed: what the "
+    "logging policy earned. Green dots: looks at which the improvement over it is certified."
+)
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1d232b; --soft: #5b6673; --line: #d5dae0; --back: #fff;
+  --mark: #1f5fa8; --band: #cfe0f3; --good: #1c6b3c; --bad: #a32b1e; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e8ec; --soft: #9aa5b1; --line: #3a424c;
+  --back: #14181d; --mark: #7fb2ea; --band: #24405f; --good: #77c796; --bad: #ee8a7d; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--back);
+  max-width: 62rem; margin: 1.5rem auto; padding: 0 1rem; }
+h1 { font-size: 1.35rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.05rem; margin: 1.6rem 0 .3rem; overflow-wrap: anywhere; }
+p, li { max-width: 50rem; overflow-wrap: anywhere; }
+.soft { color: var(--soft); }
+.certified { border-left: .4rem solid var(--good); padding-left: .7rem; }
+.not-yet { border-left: .4rem solid var(--soft); padding-left: .7rem; }
+.stop { border-left: .4rem solid var(--bad); padding-left: .7rem; }
+svg { max-width: 100%; height: auto; display: block; }
+svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
+.grid { stroke: var(--line); } .band { fill: var(--band); }
+.value { stroke: var(--mark); stroke-width: 2; fill: none; }
+.dot { fill: var(--mark); } .proof { fill: var(--good); }
+.logging { stroke: var(--ink); stroke-dasharray: 5 4; fill: none; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
+th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
+@media print { body { margin: 0; max-width: none; } }
+"""
+
+
+def looks_page(looks: Sequence[WatchLook], headline: str = "", notes: Iterable[str] = ()) -> str:
+    """Return the looks of a watch as one HTML page: the answer, a figure a policy, and a table.
+
+    Nothing is fetched, the page's content policy forbids scripts, and names are escaped.
+
+    Args:
+        looks: at least one, in the order of time.
+        headline: the answer in one sentence.
+        notes: what the reader must know.
+
+    Raises:
+        UsageError: for no looks.
+
+    >>> import piwo
+    >>> a = piwo.policies.Constant("a", ["a", "b"])
+    >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
+    >>> watch = piwo.Watch.start({"a": a}).update(log, date="2026-11-29")
+    >>> made = looks_page(watch.looks, watch.headline())
+    >>> made.startswith("<!DOCTYPE html>"), "<script" in made
+    (True, False)
+    """
+    if not looks:
+        raise UsageError("there are no looks yet; update the watch with a log first")
+    last = looks[-1]
+    allowed = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+    content = (
+        f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
+    )
+    span = f"{len(looks)} looks from {looks[0].date} to {last.date}"
+    parts = [
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{content}">',
+        '<meta name="referrer" content="no-referrer">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>piwo monitor: {_text(last.answer)}</title>",
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
+        f'<h1 class="{last.answer.replace(" ", "-")}">{_text(headline or last.answer)}</h1>',
+        f'<p class="soft">{span}, {last.rows:,} rows; made by piwo {__version__}.</p>',
+        f"<p>{_LEGEND}</p>",
+    ]
+    for name in [one.name for one in last.policies][:_MOST_POLICIES]:
+        parts += [f"<h2>{_text(name)}</h2>", _figure(name, looks)]
+    parts += ["<h2>All looks</h2>", _table(looks)]
+    shown = [f"<li>{_text(note)}</li>" for note in notes]
+    if shown:
+        parts += ["<h2>Notes</h2>", "<ul>", *shown, "</ul>"]
+    return "\n".join([*parts, "</main>\n</body>\n</html>\n"])
+
+
+def write_looks(
+    looks: Sequence[WatchLook],
+    path: str | os.PathLike[str],
+    headline: str = "",
+    notes: Iterable[str] = (),
+) -> None:
+    """Write the page of the looks of a watch in UTF-8, whole or not at all.
+
+    Args:
+        looks: at least one, in the order of time.
+        path: the file, which is replaced if it exists.
+        headline: the answer in one sentence.
+        notes: what the reader must know.
+
+    Raises:
+        UsageError: for no looks.
+        FileError: if the file cannot be written.
+
+    >>> write_looks([], "page.html")
+    Traceback (most recent call last):
+    piwo.errors.UsageError: there are no looks yet; update the watch with a log first
+    """
+    write_file(Path(path), looks_page(looks, headline, notes).encode("utf-8"))
+
+
+def _text(text: object) -> str:
+    return escape(visible(text))
+
+
+def _figure(name: str, looks: Sequence[WatchLook]) -> str:
+    """Return the figure of one policy as inline SVG, with the same in words."""
+    points: list[tuple[WatchLook, Look]] = []
+    for look in looks:
+        points += [(look, one) for one in look.policies if one.name == name]
+    low, high = _axis([one for _, one in points])
+    days = [float(date.fromisoformat(look.date).toordinal()) for look, _ in points]
+    if days[0] == days[-1]:
+        # several looks on one day, or one look: by their number
+        days = [float(place) for place in range(len(points))]
+    span = days[-1] - days[0]
+
+    def x(place: int) -> float:
+        share = 0.5
+        if span > 0.0:
+            share = (days[place] - days[0]) / span
+        return LEFT + (WIDTH - LEFT - RIGHT) * share
+
+    def y(value: float) -> float:
+        share = (min(high, max(low, value)) - low) / (high - low)
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
+
+    words = _words(name, points[-1][1], low, high)
+    size = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" height="{HEIGHT:g}"'
+    parts = [f'<svg role="img" {size} aria-label="{_text(words)}">']
+    for step in range(5):
+        value = low + (high - low) * step / 4.0
+        parts.append(
+            f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y(value):.1f}" '
+            f'y2="{y(value):.1f}"/><text x="{LEFT - 8:g}" y="{y(value) + 4:.1f}" '
+            f'text-anchor="end">{number(value)}</text>'
+        )
+    parts += _marks(points, x, y)
+    first, last = points[0][0].date, points[-1][0].date
+    parts.append(f'<text x="{LEFT:g}" y="{HEIGHT - 8:g}">{first}</text>')
+    if last != first:
+        parts.append(
+            f'<text x="{WIDTH - RIGHT:g}" y="{HEIGHT - 8:g}" text-anchor="end">{last}</text>'
+        )
+    return "\n".join([*parts, "</svg>", f'<p class="soft">{_text(words)}</p>'])
+
+
+def _marks(
+    points: Sequence[tuple[WatchLook, Look]],
+    x: Callable[[int], float],
+    y: Callable[[float], float],
+) -> list[str]:
+    """Return the band, the two lines and the dots."""
+    upper, lower, values, logging, dots = [], [], [], [], []
+    for place, (look, one) in enumerate(points):
+        at = x(place)
+        if one.lower is not None and one.upper is not None:
+            upper.append(f"{at:.1f},{y(one.upper):.1f}")
+            lower.append(f"{at:.1f},{y(one.lower):.1f}")
+        if one.logging_value is not None:
+            logging.append(f"{at:.1f},{y(one.logging_value):.1f}")
+        if one.value is not None:
+            values.append(f"{at:.1f},{y(one.value):.1f}")
+            kind = "dot"
+            if one.name in look.certified:
+                kind = "proof"
+            dots.append(f'<circle class="{kind}" cx="{at:.1f}" cy="{y(one.value):.1f}" r="3"/>')
+    if len(upper) == 1:
+        # one look has no width
+        middle, top = upper[0].split(",")
+        bottom = lower[0].split(",")[1]
+        left, right = float(middle) - 3.0, float(middle) + 3.0
+        band = f"{left:.1f},{top} {right:.1f},{top} {right:.1f},{bottom} {left:.1f},{bottom}"
+    else:
+        band = " ".join([*upper, *reversed(lower)])
+    return [
+        f'<polygon class="band" points="{band}"/>',
+        f'<polyline class="logging" points="{" ".join(logging)}"/>',
+        f'<polyline class="value" points="{" ".join(values)}"/>',
+        *dots,
+    ]
+
+
+def _axis(found: Sequence[Look]) -> tuple[float, float]:
+    """Return the ends of the vertical axis: around the last interval."""
+    last = found[-1]
+    near = [last.lower, last.upper, last.value, last.logging_value]
+    ends = [value for value in near if value is not None] or [0.0, 1.0]
+    low, high = min(ends), max(ends)
+    if not high > low:
+        return low - 0.5, high + 0.5
+    wide = _SPREAD * (high - low)
+    inside = list(ends)
+    for one in found:
+        for value in (one.lower, one.upper, one.value, one.logging_value):
+            if value is not None and low - wide <= value <= high + wide:
+                inside.append(value)
+    room = 0.04 * (max(inside) - min(inside))
+    return min(inside) - room, max(inside) + room
+
+
+def _words(name: str, last: Look, low: float, high: float) -> str:
+    ends = "no interval"
+    if last.lower is not None:
+        ends = f"between {number(last.lower)} and {number(last.upper)}"
+    return (
+        f"{name}, now: {number(last.value)}, {ends}; the logging policy "
+        f"{number(last.logging_value)}; improvement at least {number(last.improvement_lower)}. "
+        f"The axis is from {number(low)} to {number(high)}; bounds beyond it are cut."
+    )
+
+
+def _table(looks: Sequence[WatchLook]) -> str:
+    header = (
+        "day",
+        "policy",
+        "rows",
+        "value",
+        "lower",
+        "upper",
+        "improvement, at least",
+        "logged",
+        "certified",
+    )
+    lines = ['<div class="scroll"><table><thead><tr>']
+    lines += [f'<th scope="col">{one}</th>' for one in header]
+    lines.append("</tr></thead><tbody>")
+    for look in reversed(looks[-_MOST_LOOKS:]):
+        for one in look.policies:
+            ends = (one.value, one.lower, one.upper, one.improvement_lower, one.logging_value)
+            proved = "yes" if one.name in look.certified else "no"
+            cells = [look.date, one.name, f"{look.rows:,}", *map(number, ends), proved]
+            lines.append("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>")
+    lines.append("</tbody></table></div>")
+    if len(looks) > _MOST_LOOKS:
+        lines.append(f'<p class="soft">{len(looks) - _MOST_LOOKS} earlier looks: with --json.</p>')
+    return "\n".join(lines)

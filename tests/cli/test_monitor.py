@@ -1,0 +1,236 @@
+"""`piwo monitor`: a look a day at a log that grows, in one state file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import piwo as library
+from piwo.errors import FileError
+from piwo.files import locked
+from piwo.policies import Constant
+
+from .conftest import Command
+
+DAY = 400
+OPTIONS = ("--state", "m.piwo", "--policy", "constant:B")
+
+
+def rows(days: int, seed: int = 0) -> pd.DataFrame:
+    """B earns .11 and A .05; the logger takes both equally."""
+    random = np.random.default_rng(seed)
+    action = random.integers(0, 2, days * DAY)
+    earned = random.random(len(action)) < np.where(action == 1, 0.11, 0.05)
+    return pd.DataFrame(
+        {
+            "action": np.array(["A", "B"])[action],
+            "reward": earned * 1.0,
+            "propensity": 0.5,
+            "ts": np.arange(len(action)),
+        }
+    )
+
+
+def day(table: pd.DataFrame, number: int) -> pd.DataFrame:
+    return table.iloc[number * DAY : (number + 1) * DAY]
+
+
+def test_a_file_a_day_and_a_log_that_grows_give_the_same_looks(
+    piwo: Command, tmp_path: Path
+) -> None:
+    table = rows(4)
+    for number in range(4):
+        when = f"2026-11-{number + 1:02}"
+        day(table, number).to_csv(f"day{number}.csv", index=False)
+        table.iloc[: (number + 1) * DAY].to_csv("all.csv", index=False)
+        each = piwo("monitor", f"day{number}.csv", *OPTIONS, "--date", when, "--json")
+        grown = piwo(
+            "monitor", "all.csv", "--state", "g.piwo", *OPTIONS[2:], "--date", when, "--json"
+        )
+        for ran in (each, grown):
+            assert ran.code == (ran.document["answer"] != "certified")
+        last, same = each.document["looks"][-1], grown.document["looks"][-1]
+        assert last["rows"] == same["rows"] == (number + 1) * DAY
+        assert last["added"] == same["added"] == DAY
+        assert last["digest"] == same["digest"]
+        assert last["policies"] == same["policies"]
+    # The same as the library, and as one monitor of all rows.
+    watch = library.Watch.start({"constant:B": Constant("B", ["A", "B"])})
+    watch = watch.update(library.read(table), date="2026-11-04")
+    (found,) = watch.looks[-1].policies
+    assert found.lower == pytest.approx(last["policies"][0]["lower"], rel=1e-12)
+    alone = library.Monitor(Constant("B", ["A", "B"])).update(library.read(table)).look()
+    assert alone.improvement_lower == pytest.approx(found.improvement_lower, rel=1e-12)
+
+
+def test_certified_not_yet_and_stop(piwo: Command) -> None:
+    table = rows(8)
+    answers = []
+    for number in range(8):
+        day(table, number).to_parquet(f"{number}.parquet")
+        ran = piwo("monitor", f"{number}.parquet", *OPTIONS, "--deadline", 10 * DAY)
+        answers.append((ran.code, ran.out.partition(":")[0]))
+    assert answers[0] == (1, "not yet")
+    assert answers[-1] == (0, "certified")
+    assert "constant:B earns at least 0.0" in ran.out
+    # A worse policy: not yet until the deadline, then stop.
+    words = ("--state", "a.piwo", "--policy", "constant:A", "--deadline", "2d", "--date")
+    first = piwo("monitor", "0.parquet", *words, "2026-11-01")
+    second = piwo("monitor", "1.parquet", *words, "2026-11-02")
+    third = piwo("monitor", "2.parquet", *words, "2026-11-03")
+    assert (first.code, second.code, third.code) == (1, 1, 1)
+    assert first.out.startswith("not yet: constant:A is not certified")
+    assert "the deadline is 2026-11-03" in second.out
+    assert third.out.startswith("stop: the deadline has passed")
+    assert "keep today's system" in third.out
+
+
+def test_several_policies_share_delta(piwo: Command) -> None:
+    rows(1).to_csv("d.csv", index=False)
+    ran = piwo("monitor", "d.csv", *OPTIONS, "--policy", "constant:A", "--json")
+    assert [one["delta"] for one in ran.document["looks"][0]["policies"]] == [0.025, 0.025]
+    half = library.Monitor(Constant("B", ["A", "B"]), delta=0.025)
+    look = half.update(library.read("d.csv")).look()
+    assert ran.document["looks"][0]["policies"][0]["lower"] == pytest.approx(look.lower)
+
+
+def refused(ran, text: str) -> None:
+    assert ran.code == 2
+    assert text in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_the_same_rows_twice_are_refused_and_nothing_is_counted(piwo: Command) -> None:
+    table = rows(3)
+    for number in range(3):
+        day(table, number).to_csv(f"{number}.csv", index=False)
+    piwo("monitor", "0.csv", *OPTIONS)
+    before = Path("m.piwo").read_bytes()
+    refused(piwo("monitor", "0.csv", *OPTIONS), "no new rows")
+    # Another name and another kind of file.
+    day(table, 0).to_parquet("copy.parquet")
+    refused(piwo("monitor", "copy.parquet", *OPTIONS), "no new rows")
+    assert Path("m.piwo").read_bytes() == before
+    piwo("monitor", "1.csv", *OPTIONS)
+    refused(piwo("monitor", "0.csv", *OPTIONS), "rows that were counted at the look of")
+    refused(piwo("monitor", "1.csv", *OPTIONS), "no new rows")
+    # The last days again, and new rows after them: a window that slides.
+    piwo("monitor", "select * from read_csv(['1.csv', '2.csv'])", *OPTIONS)
+    assert json.loads(Path("m.piwo").read_text())["looks"][-1]["rows"] == 3 * DAY
+
+
+def test_a_file_that_was_rewritten_is_refused_unless_it_is_declared_new(piwo: Command) -> None:
+    rows(1).to_csv("today.csv", index=False)
+    piwo("monitor", "today.csv", *OPTIONS)
+    rows(1, seed=1).to_csv("today.csv", index=False)
+    refused(piwo("monitor", "today.csv", *OPTIONS), "--all-new")
+    assert piwo("monitor", "today.csv", *OPTIONS, "--all-new").code in (0, 1)
+
+
+def test_other_settings_logs_and_policies_are_refused_in_one_line(piwo: Command) -> None:
+    table = rows(2)
+    day(table, 0).to_csv("0.csv", index=False)
+    day(table, 1).rename(columns={"reward": "click"}).to_csv("1.csv", index=False)
+    piwo("monitor", "0.csv", *OPTIONS, "--deadline", "30d", "--date", "2026-11-02")
+    again = (*OPTIONS, "--deadline", "30d")
+    refused(piwo("monitor", "1.csv", *again, "--reward", "click"), "--reward was reward, got click")
+    day(table, 1).to_csv("1.csv", index=False)
+    refused(piwo("monitor", "1.csv", *OPTIONS, "--deadline", "20d"), "--deadline was 30d, got 20d")
+    refused(piwo("monitor", "1.csv", *again, "--delta", "0.1"), "--delta was 0.05, got 0.1")
+    refused(piwo("monitor", "1.csv", *again, "--reward-range", "0,2"), "--reward-range was")
+    refused(piwo("monitor", "1.csv", *again, "--date", "2026-11-01"), "the last look was on")
+    words = ("--state", "m.piwo", "--policy", "constant:A", "--deadline", "30d")
+    refused(piwo("monitor", "1.csv", *words), "is of the policies constant:B, got constant:A")
+    refused(piwo("monitor", "1.csv", *OPTIONS, "--deadline", "soon"), "expected days such as '30d'")
+    # A policy file of the same name with other contents.
+    Constant("B", ["A", "B"]).save("p.piwo")
+    piwo("monitor", "0.csv", "--state", "p.state", "--policy", "p.piwo")
+    Constant("A", ["A", "B"]).save("p.piwo")
+    refused(piwo("monitor", "1.csv", "--state", "p.state", "--policy", "p.piwo"), "another policy")
+
+
+def test_a_damaged_state_and_other_files_are_refused(piwo: Command) -> None:
+    rows(1).to_csv("0.csv", index=False)
+    piwo("monitor", "0.csv", *OPTIONS)
+    good = Path("m.piwo").read_text()
+    Path("m.piwo").write_text(good.replace('"delta": 0.05', '"delta": 0.5'))
+    refused(piwo("monitor", "0.csv", *OPTIONS), "it was changed after it was written")
+    Path("m.piwo").write_text(good[: len(good) // 2])
+    refused(piwo("monitor", "0.csv", *OPTIONS), "is not the state of a monitored log")
+    refused(piwo("monitor", "0.csv", "--state", "0.csv", *OPTIONS[2:]), "the command reads")
+
+
+def test_two_processes_at_once_are_refused(piwo: Command, tmp_path: Path) -> None:
+    rows(1).to_csv("0.csv", index=False)
+    with locked(tmp_path / "m.piwo"):
+        refused(piwo("monitor", "0.csv", *OPTIONS), "is in use by another process")
+    assert piwo("monitor", "0.csv", *OPTIONS).code == 1
+    assert [x.name for x in tmp_path.iterdir() if x.name.endswith(".lock")] == []
+
+
+def test_a_process_killed_as_it_writes_loses_nothing(piwo: Command, tmp_path: Path) -> None:
+    table = rows(2)
+    day(table, 0).to_csv("0.csv", index=False)
+    day(table, 1).to_csv("1.csv", index=False)
+    piwo("monitor", "0.csv", *OPTIONS)
+    before = Path("m.piwo").read_bytes()
+    # The process dies when all is written, before the new file takes the place of the old one.
+    script = (
+        "import os, signal, pathlib\n"
+        "pathlib.Path.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from piwo.cli.main import main\n"
+        f"main(['monitor', '1.csv', *{OPTIONS!r}])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], env=os.environ, check=False)
+    assert ran.returncode == -signal.SIGKILL
+    assert Path("m.piwo").read_bytes() == before
+    # The lock of the dead process is free.
+    assert piwo("monitor", "1.csv", *OPTIONS, "--json").document["looks"][-1]["rows"] == 2 * DAY
+
+
+def test_the_page_holds_the_looks_and_hostile_names_are_inert(piwo: Command) -> None:
+    table = rows(3).replace({"action": {"B": "<script>alert(1)</script>"}})
+    state = ("--state", "m.piwo", "--policy", "constant:<script>alert(1)</script>")
+    for number in range(3):
+        day(table, number).to_csv(f"{number}.csv", index=False)
+        when = (date(2026, 11, 1) + timedelta(number)).isoformat()
+        ran = piwo("monitor", f"{number}.csv", *state, "--html", "m.html", "--date", when)
+    page = Path("m.html").read_text()
+    assert "<script" not in page
+    assert "http" not in page.replace('http-equiv="Content', "")
+    assert page.count("<circle") == 3
+    assert "2026-11-03" in page
+    assert "wrote m.html" in ran.out
+    # Without LOG: the last look again, nothing is counted.
+    shown = piwo("monitor", "--state", "m.piwo", "--html", "again.html", "--json")
+    assert shown.document["looks"] == json.loads(Path("m.piwo").read_text())["looks"]
+    assert shown.code == 1
+
+
+def test_labels_of_the_first_look_hold_later(piwo: Command) -> None:
+    table = rows(2)
+    day(table, 0).to_csv("0.csv", index=False)
+    later = day(table, 1)
+    later[later.action == "A"].to_csv("1.csv", index=False)
+    # A policy over whatever labels were seen is not fixed beforehand.
+    words = ("--state", "u.piwo", "--policy", "uniform")
+    refused(piwo("monitor", "0.csv", *words), "--actions")
+    assert piwo("monitor", "0.csv", *words, "--actions", "A,B").code == 1
+    piwo("monitor", "0.csv", *OPTIONS)
+    ran = piwo("monitor", "1.csv", *OPTIONS, "--json")
+    assert ran.document["log"]["actions"] == 2
+    later.replace({"action": {"A": "C"}}).to_csv("2.csv", index=False)
+    refused(piwo("monitor", "2.csv", *OPTIONS), "'C'")
+
+
+def test_a_missing_state_without_a_log_is_an_error(piwo: Command) -> None:
+    refused(piwo("monitor", "--state", "none.piwo"), "none.piwo")
+    with pytest.raises(FileError):
+        library.Watch.history("none.piwo")
