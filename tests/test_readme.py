@@ -66,6 +66,7 @@ def require_run(line, capsys):
         "docs/slates.md",
         "docs/scenarios/ads.md",
         "docs/scenarios/email.md",
+        "docs/scenarios/news.md",
         "docs/scenarios/router.md",
     ],
 )
@@ -109,6 +110,7 @@ def test_links_lead_somewhere():
         "docs/quality.md",
         "docs/slates.md",
         "docs/scenarios/email.md",
+        "docs/scenarios/news.md",
         "docs/scenarios/router.md",
     ):
         text = (ROOT / page).read_text(encoding="utf-8")
