@@ -1,0 +1,58 @@
+"""The notebooks run from the first cell to the last, each in a kernel of its own."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.notebooks
+jupytext = pytest.importorskip("jupytext", reason="notebooks are run with jupytext")
+nbclient = pytest.importorskip("nbclient", reason="notebooks are run with nbclient")
+pytest.importorskip("ipykernel", reason="notebooks are run by ipykernel")
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.py"))
+
+
+def test_there_are_five():
+    assert len(NOTEBOOKS) == 5
+
+
+@pytest.fixture
+def kernel(tmp_path, monkeypatch):
+    """The name of a kernel that is the Python of these tests, whichever others are installed."""
+    folder = tmp_path / "jupyter" / "kernels" / "of-these-tests"
+    folder.mkdir(parents=True)
+    words = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec = {"argv": words, "display_name": "piwo", "language": "python"}
+    (folder / "kernel.json").write_text(json.dumps(spec), encoding="utf-8")
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    return folder.name
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("default")
+def test_a_notebook_runs_and_shows_its_results(path, tmp_path, kernel):
+    notebook = jupytext.read(path)
+    folder = tmp_path / "here"
+    folder.mkdir()
+    client = nbclient.NotebookClient(
+        notebook,
+        resources={"metadata": {"path": str(folder)}},
+        kernel_name=kernel,
+        # no test depends on how fast a machine is
+        startup_timeout=600,
+        timeout=600,
+    )
+    client.execute()
+    kinds, printed = set(), ""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            kinds.update(output.get("data", ()))
+            printed += output.get("text", "")
+    # Results show themselves as tables, figures as charts.
+    assert "text/html" in kinds
+    assert any("vega" in kind for kind in kinds)
+    assert "Traceback" not in printed
+    assert not list(folder.iterdir())
