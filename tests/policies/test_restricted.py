@@ -216,3 +216,13 @@ def test_a_saved_policy_is_restricted_alike(tmp_path: Path) -> None:
     GREEDY.save(tmp_path / "p.piwo")
     loaded = piwo.load(tmp_path / "p.piwo")
     assert (loaded.within(X, SETS) == GREEDY.within(X, SETS)).all()
+
+
+def test_a_polars_series_of_lists_is_taken() -> None:
+    polars = pytest.importorskip("polars")
+    policy = Uniform(["a", "b", "c"])
+    lists = [["a"], ["c"]]
+    for given in (polars.Series(lists), polars.DataFrame({"could": lists})["could"]):
+        assert policy.act(n=2, eligible=given).actions.tolist() == ["a", "c"]
+    # one list of labels is that of all rows
+    assert policy.act(n=2, eligible=polars.Series(["b"])).actions.tolist() == ["b", "b"]

@@ -16,11 +16,10 @@ from piwo.engines.settings import current_progress
 from piwo.errors import UsageError
 from piwo.files import writing
 from piwo.logs.batch import Batch, Floats
-from piwo.logs.findings import Finding, Findings, Refused
+from piwo.logs.findings import Finding, Refused
 from piwo.logs.log import Log
-from piwo.logs.numbers import numbers_of
 from piwo.logs.reader import warn_of
-from piwo.logs.validation import validate
+from piwo.logs.validation import rewards, validate
 from piwo.records import Record
 from piwo.sources.gzip_files import is_packed
 from piwo.visible import visible
@@ -140,22 +139,11 @@ def rewards_of(log: Log, record: pa.RecordBatch, batch: Batch) -> Floats:
     >>> [rewards_of(log, record, batch).tolist() for record, batch in rows_of(log, ())]
     [[0.3]]
     """
-    if log.action_costs is None:
-        # To the last digit, as logged.
-        columns = log.columns
-        logged = numbers_of(record[columns.reward], columns.reward, Findings(batch.row_numbers))
-        if logged is not None:
-            if columns.cost:
-                logged = -logged
-            # -0.0 would be written as such.
-            return logged + 0.0
-    rewards: Floats = log.reward_range[0] + log.span * batch.reward
-    if log.reward_range == (0.0, 1.0):
-        return rewards
-    # The way to the unit scale and back may change the last digits.
-    for i, reward in enumerate(rewards.tolist()):
-        rewards[i] = float(f"{reward:.15g}")
-    return rewards
+    # to the last digit: the way to the unit scale and back may change it
+    schema = log.reader(context=False).schema
+    found = rewards(record, schema, batch.row_numbers, own_unit=True)
+    # -0.0 would be written as such.
+    return found + 0.0
 
 
 @contextmanager

@@ -51,7 +51,6 @@ TOLERANCE = 1e-4
 """Largest excess of a probability over 1, and of the sum of a vector from 1: the rounding of
 writers of float32."""
 
-_SHOWN = 5
 _LEAST_LOG = -1e6
 """Smaller logarithms are sentinels such as -1e30, not probabilities."""
 _AWAIT = (
@@ -166,8 +165,16 @@ def validate(
     return batch, tuple(findings.noted)
 
 
-def rewards(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64]) -> Floats:
-    """Return the rewards of raw rows on the unit scale, (n,).
+def rewards(
+    record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64], own_unit: bool = False
+) -> Floats:
+    """Return the rewards of raw rows, net of costs, on the unit scale, (n,).
+
+    Args:
+        record: the rows.
+        schema: the meaning of the columns.
+        rows: (n,) row numbers in the log.
+        own_unit: return them in their own unit, to the last digit.
 
     Raises:
         Refused: if one of them breaks a rule.
@@ -176,7 +183,7 @@ def rewards(record: pa.RecordBatch, schema: Schema, rows: npt.NDArray[np.int64])
     action = np.empty(0, np.int32)
     if schema.costs is not None:
         action = _action(record[schema.columns.action], schema, findings)
-    found = _reward(record, schema, findings, action)
+    found = (_net if own_unit else _reward)(record, schema, findings, action)
     if findings.fatal:
         raise Refused(findings.fatal)
     return found
@@ -204,6 +211,9 @@ def _of_behavior(
     if context is None:
         # a log without context: a matrix without columns still says how many rows there are
         context = np.empty((len(rows), 0))
+    # read-only, for policies of users
+    context = context.view()
+    context.flags.writeable = False
     if schema.features is None and getattr(behavior, "needs_context", False):
         raise DataError(
             "the behavior policy needs the context, and the log was read without one; read it with "
@@ -215,19 +225,12 @@ def _of_behavior(
         called, name = behavior.probabilities, "probabilities"
     giver = f"{argument('behavior')}: {type(behavior).__name__}.{name}"
     try:
-        found = checked_numbers(called(_read_only(context)), (len(context), schema.count), giver)
+        found = checked_numbers(called(context), (len(context), schema.count), giver)
     except RowError as wrong:
         raise wrong.at(rows) from None
     if logarithms is None:
         return found, None
     return np.exp(found), found
-
-
-def _read_only(matrix: Floats) -> Floats:
-    """Return a read-only view, for policies of users."""
-    view = matrix.view()
-    view.flags.writeable = False
-    return view
 
 
 def _action(
@@ -264,6 +267,18 @@ def _action(
 def _reward(
     record: pa.RecordBatch, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
 ) -> Floats:
+    """Return the rewards on the unit scale, (n,)."""
+    reward, (low, high) = _net(record, schema, findings, action), schema.reward_range
+    if (low, high) == (0.0, 1.0) or findings.fatal:
+        return reward
+    # The unit scale: (R - lo) / (hi - lo), or R - lo for an infinite hi.
+    return (reward - low) / schema.span
+
+
+def _net(
+    record: pa.RecordBatch, schema: Schema, findings: Findings, action: npt.NDArray[np.int32]
+) -> Floats:
+    """Return the rewards in their own unit, net of costs, (n,); zeros if they are not numbers."""
     name, (low, high) = schema.columns.reward, schema.reward_range
     values = record[name]
     if schema.costs is not None:
@@ -291,12 +306,7 @@ def _reward(
         low, high = schema.reward_range
         # A difference may be beyond the range by its rounding.
         reward = np.clip(reward, low, high)
-    if (low, high) == (0.0, 1.0):
-        return reward
-    # The unit scale: (R - lo) / (hi - lo), or R - lo for an infinite hi.
-    # a reward beyond the range, which was noted, may be beyond float64 in a tiny one
-    with np.errstate(over="ignore"):
-        return (reward - low) / schema.span
+    return reward
 
 
 def _costs(
@@ -322,12 +332,7 @@ def _costs(
     return found
 
 
-def _probability(
-    values: pa.Array,
-    name: str,
-    findings: Findings,
-    zero_allowed: bool,
-) -> Floats:
+def _probability(values: pa.Array, name: str, findings: Findings, zero_allowed: bool) -> Floats:
     p = numbers_of(values, name, findings)
     if p is None or len(p) == 0:
         return np.zeros(len(values))

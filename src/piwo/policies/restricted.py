@@ -156,7 +156,7 @@ def _list_array(values: Any, rows: int) -> pa.Array:
     # A column of a data frame is one-dimensional, a data frame is not.
     if wrong or hasattr(values, "columns") or isinstance(values, pa.Table | pa.RecordBatch):
         raise UsageError(f"{argument('eligible')} is {shown(values)}, expected {LISTS}")
-    listed = [x.tolist() if isinstance(x, np.ndarray) else x for x in values]
+    listed = [_plain(x) for x in values]
     if not listed:
         return pa.array([], pa.list_(pa.string()))
     count = len(listed)
@@ -171,6 +171,15 @@ def _list_array(values: Any, rows: int) -> pa.Array:
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as cause:
         line = " ".join(str(cause).split())[:200]
         raise DataError(f"{argument('eligible')} cannot be read as {LISTS}: {line}") from None
+
+
+def _plain(entry: Any) -> Any:
+    """Return an array, or a polars Series, as a list; anything else as it is."""
+    if isinstance(entry, np.ndarray):
+        return entry.tolist()
+    if hasattr(entry, "to_list"):
+        return entry.to_list()
+    return entry
 
 
 def highest(scores: Floats, eligible: Eligible) -> Codes:
