@@ -120,7 +120,7 @@ format: $(VENV)/dev.stamp
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
-	$(BIN)/mypy tests/typing/public_names.py
+	$(BIN)/mypy tests/typing/public_names.py tests/typing/user_script.py
 	MYPYPATH=. $(BIN)/mypy benchmarks/*.py
 	MYPYPATH=. $(BIN)/mypy --explicit-package-bases benchmarks/statistics benchmarks/quality
 

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import sklearn
 
 from piwo.cli.main import main
 
@@ -63,6 +64,7 @@ def require_run(line, capsys):
         "docs/guide.md",
         "docs/adaptive.md",
         "docs/formats.md",
+        "docs/scikit-learn.md",
         "docs/slates.md",
         "docs/scenarios/ads.md",
         "docs/scenarios/email.md",
@@ -72,7 +74,9 @@ def require_run(line, capsys):
 )
 def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    run_python(page)
+    # a page may enable metadata routing
+    with sklearn.config_context():
+        run_python(page)
     for line in commands(page):
         require_run(line, capsys)
 
@@ -108,6 +112,7 @@ def test_links_lead_somewhere():
         "docs/statistics.md",
         "docs/bounds.md",
         "docs/quality.md",
+        "docs/scikit-learn.md",
         "docs/slates.md",
         "docs/scenarios/email.md",
         "docs/scenarios/news.md",

@@ -45,7 +45,7 @@ from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 if TYPE_CHECKING:
-    from piwo import plots, report, simulate, sklearn, slates
+    from piwo import learners, plots, report, simulate, sklearn, slates
     from piwo.learners import (
         PIWO,
         Auto,
@@ -105,6 +105,7 @@ __all__ = [
     "gains",
     "intervals",
     "join",
+    "learners",
     "load",
     "logs",
     "oracles",
@@ -128,7 +129,7 @@ __all__ = [
 _LEARNERS = frozenset(
     {"PIWO", "Auto", "Candidate", "GibbsLinear", "PACBayes", "PACBayesLinear", "PIWOGrid"}
 )
-_MODULES = frozenset({"plots", "report", "simulate", "sklearn", "slates"})
+_MODULES = frozenset({"learners", "plots", "report", "simulate", "sklearn", "slates"})
 
 
 def __getattr__(name: str) -> Any:

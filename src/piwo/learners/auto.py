@@ -266,7 +266,7 @@ class Auto(SplitLearner):
         # a contradiction in one direction removes the bounds of both
         decisive = [each for each in outcomes if _contradicted(each)] or outcomes
         self._both = len(decisive) > 1
-        self.path_ = {}
+        self.path_: dict[str, PoolPoint] = {}
         for name in outcomes[0]:
             self.path_[name] = _point(log, [each[name] for each in decisive])
         self.chosen_ = _best(self.path_, fallback)
@@ -469,9 +469,9 @@ class Auto(SplitLearner):
             self.rule_ += ", and no vote of learners shows signs of being better"
             return
         self.chosen_, self.rule_ = FALLBACK, f"{why}; instead {vote.rule_}"
-        self.policy_ = vote.policy_
-        self.certified_policy_ = vote.policy_
-        self.certificate_ = vote.certificate_
+        self.policy_: Policy = vote.policy_
+        self.certified_policy_: Policy = vote.policy_
+        self.certificate_: Certificate = vote.certificate_
         self.path_[FALLBACK] = PoolPoint(None, vote.policy_, vote.certificate_)
 
     def _settle(self, log: Log, best: PoolPoint, schedule: Schedule) -> None:

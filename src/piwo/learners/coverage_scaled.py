@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from piwo import bounds
+from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import certify
 from piwo.checks import check_kind
 from piwo.errors import UsageError
@@ -20,6 +21,7 @@ from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.oracles import Exhaustive
+from piwo.policies import Policy
 from piwo.reductions import Joint
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.reduce import reduce
@@ -120,12 +122,14 @@ class CoverageScaled(Learner):
         self.values_[scaled] = np.array(means) - penalty / (2.0 * self.gammas_[scaled] * n)
         best = int(self.values_.argmax())
         gamma = float(self.gammas_[best])
-        self.policy_ = learned_from(log, candidates[best])
+        self.policy_: Policy = learned_from(log, candidates[best])
         self.score_ = IX(gamma if math.isfinite(gamma) else 1.0)
         self.rule_ = "gamma = sqrt(L/(2 C n)) of each policy, from the coverage given"
         facts = {"training_rows": n, "log_rows": n, "oracle": self.oracle.name}
         made = certify(log, {0: self.policy_}, delta=self.delta, within=self.oracle, facts=facts)
-        self.certificate_ = replace(made[0], score=self.score_.name, parameter=self.score_.value)
+        self.certificate_: Certificate = replace(
+            made[0], score=self.score_.name, parameter=self.score_.value
+        )
         return self
 
     def _report(self) -> LearningReport:

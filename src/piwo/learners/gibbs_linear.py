@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from piwo.certificates.certificate import Certificate
 from piwo.certificates.certify import certify
 from piwo.errors import UsageError, warn
 from piwo.intervals.provenance import learned_from
@@ -22,6 +23,7 @@ from piwo.logs.options import check_fixed_actions
 from piwo.messages import argument
 from piwo.oracles.examples import Examples, rewarded, standardized
 from piwo.oracles.softmax import SoftmaxObjective
+from piwo.policies import Policy
 from piwo.records import jsonable
 from piwo.scores import LSLinear, Score
 
@@ -134,8 +136,9 @@ class GibbsLinear(SplitLearner):
             "score": self.score_.name,
             "parameter": self.score_.value,
         }
-        self.certificate_ = certify(last, {0: policy}, delta=self.delta, facts=facts)[0]
-        self.policy_ = learned_from(log, policy)
+        made = certify(last, {0: policy}, delta=self.delta, facts=facts)
+        self.certificate_: Certificate = made[0]
+        self.policy_: Policy = learned_from(log, policy)
         return self
 
     def _report(self) -> LearningReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from piwo import bounds
 from piwo.certificates.certificate import Certificate, Kind
@@ -169,10 +169,17 @@ class PIWOGrid(SplitLearner):
         # once certified, they are known to be learned from these rows
         known = {id(one): learned_from(log, one) for one in policies}
         points = [replace(point, policy=known[id(point.policy)]) for point in points]
-        self.path_ = {point.score.key if settings > 1 else point.gamma: point for point in points}
+        self.path_: dict[Any, GridPoint] = {}
+        for point in points:
+            key = point.gamma
+            if settings > 1:
+                key = point.score.key
+            self.path_[key] = point
 
         best = max(points, key=_lower_bound)
-        self.policy_, self.certificate_, self.score_ = best.policy, best.certificate, best.score
+        self.policy_: Policy = best.policy
+        self.certificate_: Certificate = best.certificate
+        self.score_: Score = best.score
         many = f"{len(points)} settings of {score.label}"
         if settings == 1:
             many = f"{len(points)} values of {score.parameter}"

@@ -210,7 +210,7 @@ class GuardedVote(Learner):
         for one, (_, test) in zip(learned[self.chosen_], folds, strict=True):
             estimates.append(_estimated(one, test))
         self.policy_: Policy = learned_from(log, policy)
-        self.certificate_ = _unproved(log, count, estimates, self.rule_)
+        self.certificate_: Certificate = _unproved(log, count, estimates, self.rule_)
         return self
 
     def _stay(

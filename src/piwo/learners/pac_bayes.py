@@ -134,8 +134,8 @@ class PACBayes(Learner):
         self.path_ = self._path(log, scores)
         best = max(self.path_.items(), key=lambda item: (item[1].lower, item[0]))[1]
         self.posterior_, self.score_ = best.weights, best.score
-        self.policy_ = learned_from(log, mixture_of(candidates, self.posterior_))
-        self.certificate_ = self.certificate(self.posterior_)
+        self.policy_: Policy = learned_from(log, mixture_of(candidates, self.posterior_))
+        self.certificate_: Certificate = self.certificate(self.posterior_)
         if self.certificate_.value_lower is None:
             self.path_ = {gamma: replace(point, lower=None) for gamma, point in self.path_.items()}
         return self

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from piwo import bounds
+from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
 from piwo.intervals.matching import actions_logged_once, matched, unknown_actions
 from piwo.intervals.provenance import learned_from
@@ -39,7 +40,7 @@ from piwo.logs.log import Log
 from piwo.logs.options import check_fixed_actions
 from piwo.messages import argument
 from piwo.oracles.examples import Examples, rewarded, standardized
-from piwo.policies import LinearGreedy, LinearSoftmax
+from piwo.policies import LinearGreedy, LinearSoftmax, Policy
 from piwo.reductions.bets import bet_sums
 from piwo.scores import LSLinear, Score
 
@@ -169,8 +170,8 @@ class PACBayesLinear(SplitLearner):
             "kl": kl,
             "log_ratio": paid,
         }
-        self.policy_ = learned_from(log, mixture_of(policies, weights))
-        self.certificate_ = sums.certificate(weights, paid, self.delta / 2.0, facts)
+        self.policy_: Policy = learned_from(log, mixture_of(policies, weights))
+        self.certificate_: Certificate = sums.certificate(weights, paid, self.delta / 2.0, facts)
         self.score_ = sums.bound(weights, paid).score
         self.rule_ = (
             f"best of {len(scores)} for the certificate; posterior fitted at "

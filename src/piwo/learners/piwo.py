@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from piwo.certificates.certificate import Certificate, Kind
 from piwo.certificates.certify import certify
@@ -132,13 +132,14 @@ class PIWO(SplitLearner):
         found = self._certificates(rows, oracle, scores, policies)
         # once certified, they are known to be learned from these rows
         known = {id(one): learned_from(log, one) for one in policies}
-        self.path_ = {}
+        self.path_: dict[Any, PathPoint] = {}
         for score, policy, one in zip(scores, policies, found, strict=True):
             self.path_[score.key] = PathPoint(score, known[id(policy)], one)
 
         best = max(self.path_.values(), key=_certified)
-        self.policy_, self.certificate_ = best.policy, best.certificate
-        self.score_ = None
+        self.policy_: Policy = best.policy
+        self.certificate_: Certificate | None = best.certificate
+        self.score_: Score | None = None
         if oracle.uses_score:
             self.score_ = best.score
         self.rule_ = rule + model
