@@ -13,6 +13,7 @@ import numpy.typing as npt
 from piwo import bounds
 from piwo.engines.state import State
 from piwo.evaluation.unsupported import unsupported_masses, unsupported_sums
+from piwo.health.item_age import age_rows
 from piwo.health.record import (
     TABLE_ROWS,
     ActionRow,
@@ -147,6 +148,7 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     # What was measured says more than the note on names of columns.
     caveats = tuple(note for note in log.caveats if note.kind != "undeclared-units")
     made = replace(made, unit_columns=unit_columns(log), caveats=caveats, by_size=by_size)
+    made = replace(made, by_age=tuple(age_rows(log)))
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration

@@ -95,6 +95,22 @@ class SizeRow:
 
 
 @dataclass(frozen=True)
+class AgeRow:
+    """Rows whose action was first eligible at least the share `least` of the log's rows before."""
+
+    least: float
+    rows: int
+    mean_reward: float | None
+    """None without rows."""
+    weight: float
+    """Mean over all rows of the uniform policy's weight if the action has that age, else 0."""
+    listed: float
+    """Mean share of eligible actions with that age, which is the expectation of `weight`."""
+    z: float | None
+    """Their difference over its standard error; None if it cannot be computed."""
+
+
+@dataclass(frozen=True)
 class HeavyRow:
     """One of the rows with the largest weight."""
 
@@ -222,6 +238,8 @@ class Health(Record):
     few."""
     by_size: tuple[SizeRow, ...] = ()
     """By the number of eligible actions, if they change from row to row."""
+    by_age: tuple[AgeRow, ...] = ()
+    """By the age of the action, if they change from row to row and the log has times."""
     detectable_factor: float | None = None
     """If all logged propensities were too small by less than about this factor, the tests would not
     notice; None if they were not made."""
@@ -291,6 +309,8 @@ def health_text(health: Health) -> str:
         lines += ["", *_calibration(health)]
     if health.by_size:
         lines += ["", *_sizes(health)]
+    if health.by_age:
+        lines += ["", *_ages(health)]
     lines += ["", *_actions(health), "", *_heaviest(health), "", *_histogram(health)]
     return visible_lines(lines)
 
@@ -380,6 +400,19 @@ def _sizes(health: Health) -> list[str]:
             z = f"{x.z:.1f}"
         rows.append((str(x.least), str(x.rows), number(x.mean_reward), number(x.mean_weight), z))
     title = "by number of eligible actions (weights of the uniform policy; expected mean 1)"
+    return [title, *_indented(head, rows)]
+
+
+def _ages(health: Health) -> list[str]:
+    head = ("age from", "rows", "reward", "mean weight", "listed", "z")
+    rows = []
+    for x in health.by_age:
+        z = "-"
+        if x.z is not None:
+            z = f"{x.z:.1f}"
+        numbers = map(number, (x.mean_reward, x.weight, x.listed))
+        rows.append((f"{100 * x.least:g} %", str(x.rows), *numbers, z))
+    title = "by age of the action (share of the log since it was first eligible)"
     return [title, *_indented(head, rows)]
 
 

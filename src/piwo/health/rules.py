@@ -50,6 +50,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _infinite_context,
         _rare_by_chance,
         _set_sizes,
+        _item_ages,
         _unlisted,
         _thinned,
         _read,
@@ -285,6 +286,25 @@ def _set_sizes(health: Health) -> Iterator[HealthFinding]:
                 f"{start}: actions with small propensities did not turn up, or some that are "
                 "listed could not be taken",
             )
+
+
+def _item_ages(health: Health) -> Iterator[HealthFinding]:
+    """Weights are wrong for actions of some ages."""
+    for row in health.by_age:
+        if row.z is None or abs(row.z) < _FAR or health.thinned:
+            continue
+        start = (
+            f"actions first eligible {100 * row.least:g} % of the log ago or more have a mean "
+            f"weight of {row.weight:.3g}, expected {row.listed:.3g} (z = {row.z:.0f})"
+        )
+        if row.z > 0.0:
+            text = (
+                f"{start}: their propensities seem too small; find out what they were at the time"
+            )
+            yield _finding("item-age", "care", text)
+        else:
+            text = f"{start}: those with small propensities did not turn up, or they are too large"
+            yield _finding("item-age", "note", text)
 
 
 # --- the actions
