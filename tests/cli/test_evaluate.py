@@ -203,7 +203,7 @@ def test_several_files_are_one_log(piwo, small: Path, roles, tmp_path: Path) -> 
     assert piwo("evaluate", tmp_path / "small*.csv", *words).document["log"]["rows"] == 8
     for named in ([small, other], [tmp_path / "small*.csv"]):
         told = piwo("evaluate", *named, *roles, "--policy", "uniform").out
-        assert told.startswith(f"{small} and 1 more: 8 rows")
+        assert told.splitlines()[2].startswith(f"{small} and 1 more: 8 rows")
     query = f"select * from '{small}' where item = 'a'"
     assert piwo("evaluate", query, *words, "--actions", "a,b").document["log"]["rows"] == 2
 
@@ -401,6 +401,6 @@ def test_what_the_first_lines_say(piwo, small: Path, roles, tmp_path: Path) -> N
         "--where",
         "reward < 2",
     )
-    first, second = piwo("evaluate", tmp_path / "*o*.csv", *words).out.splitlines()[:2]
+    first, second = piwo("evaluate", tmp_path / "*o*.csv", *words).out.splitlines()[2:4]
     assert first.endswith("one.csv and 1 more where reward < 2: 8 rows, 2 actions")
     assert second.startswith("reward in [0, 1]; logged: ")

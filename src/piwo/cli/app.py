@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import BoundArguments
+from itertools import pairwise
 from typing import Any
 
 from cyclopts import App, Parameter
@@ -92,10 +93,38 @@ def parse(words: Sequence[str]) -> tuple[Callable[..., Any], BoundArguments]:
         cyclopts.CycloptsError: for unknown commands or options, and values of the wrong type.
     """
     app = make_app(all_options=HELP_ALL in words)
-    words = ["--help" if word == HELP_ALL else word for word in words]
+    words = ["--help" if word == HELP_ALL else word for word in _gate_words(words)]
     # `main` prints errors, in one line.
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False, verbose=False)
     return command, bound
+
+
+def _gate_words(words: Sequence[str]) -> list[str]:
+    """Return words in which --gate P, where P is a policy that was named, is --gate-policy P.
+
+    >>> _gate_words(["evaluate", "log", "--policy", "a.piwo", "--gate", "a.piwo"])[-3:]
+    ['--gate', '--gate-policy', 'a.piwo']
+    >>> _gate_words(["evaluate", "--policy", "uniform", "--gate", "log"])[-2:]
+    ['--gate', 'log']
+    """
+    named = set()
+    for option, value in pairwise(words):
+        if option in ("--policy", "--policy-column"):
+            named.add(value)
+    for word in words:
+        option, sign, value = word.partition("=")
+        if sign and option in ("--policy", "--policy-column"):
+            named.add(value)
+    found: list[str] = []
+    for place, word in enumerate(words):
+        follows = place > 0 and words[place - 1] == "--gate" and word in named
+        if follows and "evaluate" in words[:1]:
+            found.append("--gate-policy")
+        if word.startswith("--gate=") and word.partition("=")[2] in named:
+            found += ["--gate", "--gate-policy", word.partition("=")[2]]
+        else:
+            found.append(word)
+    return found
 
 
 def _unsplit(_: Any, text: str, delimiter: str | None = None) -> list[str]:  # noqa: ARG001

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
+from piwo.cli.dependence import dependence
 from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
     LogOptions,
@@ -61,11 +62,18 @@ def evaluate(
     gate: Annotated[
         bool,
         Parameter(
-            help="Exit with 1 unless all are certified better than --baseline.",
+            help="Exit with 1 unless all (--gate P: unless P) are certified better.",
             show=True,
             show_default=False,
         ),
     ] = False,
+    gate_policy: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Policy that --gate asks of, the others being there for reference; repeatable. "
+            "--gate P is short for it. [default: all]"
+        ),
+    ] = None,
     baseline: BaselineOption = None,
     terms: TermOptions = NO_TERMS,
     policies: PolicyOptions = NO_POLICY,
@@ -75,22 +83,30 @@ def evaluate(
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Estimate each policy's value with a confidence interval."""
+    asked_of = _asked_of(gate, gate_policy, policies)
     terms.require_gate(gate)
     if gate:
         columns.check_gate()
     rows, found = evaluated(log, policies.named(), policies, columns, estimate, baseline, terms)
     first = next(iter(found.values()))
-    lines = _report(rows, found, _log_name(rows, log, columns.where))
+    decision = piwo.decide(found, at_least=terms.at_least, assumes=rows.assumption)
+    lines = [visible(decision.sentence), ""]
+    lines += _report(rows, found, _log_name(rows, log, columns.where))
     refused: dict[str, list[str]] = {}
     result = None
     if gate:
         # A baseline that is evaluated as well is not better than itself.
         judged = {name: one for name, one in found.items() if name != baseline}
-        refused = _refusals(judged, terms.at_least)
-        unproved = _unproved(found)
+        if asked_of:
+            judged = {name: found[name] for name in asked_of}
+        dependent = dependence(rows, columns.independent_rows)
+        refused = _refusals(judged, terms.at_least, dependent)
+        unproved = _unproved(judged)
         exempt = ""
         if baseline is not None and baseline in found:
             exempt = f" ({found[baseline].over} itself is exempt)"
+        if len(found) > 1:
+            lines.append(visible(f"gate: asks of {', '.join(judged)}"))
         lines += terms.gate_lines(_by_reason(refused), unproved, exempt)
         if not interval_named(estimate.interval).certifies:
             lines.append(
@@ -100,6 +116,7 @@ def evaluate(
         result = {
             "passed": not refused,
             "at_least": terms.at_least,
+            "policies": list(judged),
             "refused": refused,
             "open": unproved,
         }
@@ -113,6 +130,7 @@ def evaluate(
             "log": log_facts(rows, first.rows),
             "policies": records(found),
             "selection": chosen,
+            "decision": decision.to_dict(),
             "gate": result,
             "notes": [_joint_claim(found, rows.assumption)],
         },
@@ -253,16 +271,39 @@ def _certified(one: piwo.Evaluation) -> bool:
     return one.improvement_lower is not None and one.improvement_lower > 0
 
 
-def _refusals(found: Mapping[str, piwo.Evaluation], at_least: float | None) -> dict[str, list[str]]:
+def _asked_of(gate: bool, named: Sequence[str] | None, policies: PolicyOptions) -> list[str]:
+    """Return the policies that the gate asks of; empty: all.
+
+    Raises:
+        UsageError: for one that is not evaluated, and without a gate.
+    """
+    chosen = list(dict.fromkeys(named or ()))
+    if chosen and not gate:
+        raise UsageError(f"--gate-policy got {chosen[0]!r} without --gate; add --gate")
+    known = [*(policies.policy or []), *policies.columns]
+    for name in chosen:
+        if name not in known:
+            raise UsageError(
+                f"--gate-policy got {name!r}, expected one of the policies: {', '.join(known)}"
+            )
+    return chosen
+
+
+def _refusals(
+    found: Mapping[str, piwo.Evaluation], at_least: float | None, dependent: str | None = None
+) -> dict[str, list[str]]:
     """Return name -> why the gate refuses a policy; those that pass are left out.
 
     Args:
         found: the evaluations.
         at_least: the least value that must be certified; None: none was asked for.
+        dependent: why the rows are not independent; None: nothing speaks against it.
     """
     refused = {}
     for name, one in found.items():
         why = []
+        if dependent is not None:
+            why.append(dependent)
         if not _certified(one):
             why.append(f"not certified better than {one.over}")
         if at_least is not None and not one.reaches(at_least):

@@ -14,6 +14,7 @@ import piwo
 from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
+from piwo.cli.dependence import dependence
 from piwo.cli.learn_options import AUTO, DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
@@ -86,7 +87,10 @@ def learn(
         "propensities": facts["propensities"],
     }
     metadata = {"certificate": certificate.to_dict(), "training": training}
-    refused = gate and (report.in_sample or bool(certificate.refusals))
+    dependent = None
+    if gate:
+        dependent = dependence(rows, columns.independent_rows)
+    refused = gate and (report.in_sample or bool(certificate.refusals) or dependent is not None)
     # A refused policy must not run, and the one that runs today may be in this file.
     if not refused:
         learner.policy_.save(out, metadata=metadata)
@@ -94,19 +98,10 @@ def learn(
     closing = _closing_lines(out, log[0], columns.eligible, learner.policy_, saved, refused)
     result = None
     if gate:
-        why = [*certificate.refusals]
-        if report.in_sample:
-            why.append("what it is compared with was learned from part of this log")
-        unproved = [str(one) for one in certificate.guardrails if one.answer == "open"]
+        result = _gate_result(certificate, report, terms, refused, dependent)
         # An improvement that is asked for alone is reported with the certificate.
-        if terms.at_least is not None or terms.guardrail:
-            closing = [*terms.gate_lines(why, unproved), *closing]
-        result = {
-            "passed": not refused,
-            "at_least": terms.at_least,
-            "refused": why,
-            "open": unproved,
-        }
+        if terms.at_least is not None or terms.guardrail or dependent is not None:
+            closing = [*terms.gate_lines(result["refused"], result["open"]), *closing]
     return Answer(
         text="\n".join([*_report_lines(report, certificate), *closing]),
         document={
@@ -120,6 +115,35 @@ def learn(
         },
         code=int(refused),
     )
+
+
+def _gate_result(
+    certificate: Certificate,
+    report: LearningReport,
+    terms: TermOptions,
+    refused: bool,
+    dependent: str | None,
+) -> dict[str, Any]:
+    """Return what the gate says, as JSON has it.
+
+    Args:
+        certificate: of the learned policy.
+        report: of the learner.
+        terms: the least value and the guardrails.
+        refused: whether the gate refused the policy.
+        dependent: why the rows are not independent; None: nothing speaks against it.
+    """
+    why = [*certificate.refusals]
+    if report.in_sample:
+        why.append("what it is compared with was learned from part of this log")
+    if dependent is not None:
+        why.append(dependent)
+    return {
+        "passed": not refused,
+        "at_least": terms.at_least,
+        "refused": why,
+        "open": [str(one) for one in certificate.guardrails if one.answer == "open"],
+    }
 
 
 def _certified(

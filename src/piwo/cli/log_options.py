@@ -169,6 +169,13 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         str | None,
         Parameter(help="Its column of labels. [default: that of --action]"),
     ] = None
+    independent_rows: Annotated[
+        bool,
+        Parameter(
+            help="Rows are independent although a column named like the id of a user has values "
+            "that repeat; without this or --unit, --gate refuses such a log."
+        ),
+    ] = False
     estimate_propensities: Annotated[
         str | None,
         Parameter(
