@@ -117,7 +117,8 @@ def test_what_is_refused(more: dict[str, Any], message: str) -> None:
 
 
 def test_obp_itself_agrees() -> None:
-    obp = pytest.importorskip("obp", reason="Open Bandit Pipeline is not installed")
+    # it imports PyTorch, which no other test needs
+    pytest.importorskip("obp.dataset", reason="obp cannot be imported", exc_type=ImportError)
     from obp.dataset import SyntheticBanditDataset
     from obp.ope import InverseProbabilityWeighting, SelfNormalizedInverseProbabilityWeighting
 
@@ -137,7 +138,6 @@ def test_obp_itself_agrees() -> None:
     assert evaluate(log, uniform, estimator="snips").value == pytest.approx(theirs, rel=1e-9)
     again = to_obp(log)
     assert np.array_equal(again["action"], feedback["action"])
-    assert obp.__version__
 
 
 def test_a_constant_policy_needs_no_column() -> None:

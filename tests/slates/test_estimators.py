@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 from itertools import permutations, product
 from typing import Any
@@ -105,14 +104,10 @@ def test_a_naive_twin_agrees(estimator: str) -> None:
     assert adaptive.value == pytest.approx(naive(table, "cascade", [1.0, 1.0]), abs=1e-9)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("obp") is None,
-    reason="needs obp, whose pins no current Python can install",
-)
 @pytest.mark.parametrize("estimator", NAMES)
 def test_open_bandit_pipeline_agrees(estimator: str) -> None:
-    from obp import ope
-
+    # it imports PyTorch, which no other test needs
+    ope = pytest.importorskip("obp.ope", reason="obp cannot be imported", exc_type=ImportError)
     bandit = SlateBandit("cascade")
     table, log = bandit.table(400, seed=3), bandit.log(400, seed=3)
     given: dict[str, Any] = {
@@ -133,7 +128,11 @@ def test_open_bandit_pipeline_agrees(estimator: str) -> None:
             "independent": np.concatenate(table[f"{policy}_alone"]),
         }[estimator]
     for normalized in (False, True):
-        theirs = getattr(ope, f"{'SelfNormalized' * normalized}Slate{name}")(len_list=2)
+        kind = getattr(ope, f"{'SelfNormalized' * normalized}Slate{name}", None)
+        if kind is None:
+            # versions before 0.5 have no self-normalized ones
+            continue
+        theirs = kind(len_list=2)
         found = slates.evaluate(
             log, TARGET_COLUMNS, estimator=estimator, self_normalized=normalized
         )
