@@ -1,5 +1,7 @@
 """What the public names promise to a type checker. Checked by `make types`, never run."""
 
+# pyright: strict
+
 from typing import assert_type
 
 import numpy as np

@@ -1,5 +1,7 @@
 """A user's script, as strict type checkers see it. Checked by `make types`, never run."""
 
+# pyright: strict
+
 import numpy as np
 import numpy.typing as npt
 

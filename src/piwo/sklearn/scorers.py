@@ -68,28 +68,6 @@ class PolicyScorer(BaseEstimator):
         self.reward_range = reward_range
         self.response_method = response_method
 
-    def __call__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        reward: Any = None,
-        propensity: Any = None,
-        propensities: Any = None,
-        unit: Any = None,
-    ) -> float:
-        """Return what `score` does: scikit-learn calls a scorer, and asks `score` for metadata."""
-        return self.score(
-            estimator,
-            X,
-            y,
-            reward=reward,
-            propensity=propensity,
-            propensities=propensities,
-            unit=unit,
-        )
-
     def score(
         self,
         estimator: Any,
@@ -131,6 +109,9 @@ class PolicyScorer(BaseEstimator):
             why = made.no_interval or "it is not defined on these rows"
             raise UsageError(f"{argument('measure', self.measure)} has no value: {why}")
         return float(found)
+
+    # scikit-learn calls a scorer, and asks its method `score` for the metadata that it wants
+    __call__ = score
 
 
 ips = PolicyScorer("ips")
