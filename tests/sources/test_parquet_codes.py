@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import piwo
 from piwo.errors import FileError
 from piwo.sources.parquet import ParquetSource
 
@@ -32,3 +33,36 @@ def test_codes_outside_of_the_dictionary_are_one_line(
     with pytest.raises(FileError, match=r"log.parquet' cannot be read as Parquet") as wrong:
         list(fragment.records())
     assert "\n" not in str(wrong.value)
+
+
+def test_lists_of_text_are_read_by_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {
+        "action": ["b", "a", "c", "a"],
+        "reward": [1.0] * 4,
+        "propensity": [0.5] * 4,
+        "could": [["b", "x"], ["a"], ["y", "c"], ["a", "x"]],
+    }
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(rows), path, row_group_size=2)
+    source = ParquetSource([str(path)])
+    read = [
+        x
+        for one in source.with_dictionary_of_entries("could").fragments(["could"])
+        for x in one.records()
+    ]
+    assert all(pa.types.is_dictionary(x["could"].type.value_type) for x in read)
+    assert [row for x in read for row in x["could"].to_pylist()] == rows["could"]
+    assert piwo.read(path, eligible="could").actions.labels == ("a", "b", "c", "x", "y")
+
+    # Arrow reads no lists whose dictionary ends within a row group.
+    plain = pq.ParquetFile.iter_batches
+
+    def batches(file: Any, *words: Any, **named: Any) -> Any:
+        if file.schema_arrow.field("could").type.value_type != pa.string():
+            raise pa.ArrowNotImplementedError("Nested data conversions not implemented")
+        return plain(file, *words, **named)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", batches)
+    assert piwo.read(path, eligible="could").actions.labels == ("a", "b", "c", "x", "y")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from piwo.engines.engine import fold
 from piwo.engines.task import Task
-from piwo.errors import DataError, warn
+from piwo.errors import DataError, FileError, warn
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
@@ -318,6 +318,19 @@ def warn_of(findings: Sequence[Finding]) -> None:
         warn(str(finding))
 
 
+def _entries(column: str, source: Source, reader: Reader, also: Sequence[str]) -> pa.Array | None:
+    """Return the distinct entries of a column of lists."""
+    names, task = [column, *also], DistinctValues(reader, column)
+    entry = source.schema.field(column).type.value_type
+    if isinstance(source, ParquetSource) and is_text(entry) and column not in also:
+        try:
+            return fold(source.with_dictionary_of_entries(column), names, task)
+        except FileError:
+            # Of very many texts, dictionaries end within a row group.
+            return fold(source, names, task)
+    return fold(source, names, task)
+
+
 def learn_actions(
     columns: Columns, source: Source, reader: Reader, also: Sequence[str], name: str
 ) -> Actions:
@@ -357,7 +370,7 @@ def learn_actions(
         # Raises for a type that is not that of lists of labels, before anything is read.
         empty = pa.nulls(0, source.schema.field(columns.eligible).type)
         label_array(ragged(empty, columns.eligible, LISTS)[1], columns.eligible)
-        named = fold(source, [columns.eligible, *also], DistinctValues(reader, columns.eligible))
+        named = _entries(columns.eligible, source, reader, also)
         # A missing entry is not a label; its row is refused when it is read.
         known = pc.drop_null(label_array(named, columns.eligible))
         labels = merged_labels(labels, known.to_pylist())

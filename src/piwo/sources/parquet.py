@@ -57,6 +57,8 @@ class ParquetFragment:
     """Name, type and value of the partition columns."""
     dictionaries: tuple[str, ...] = ()
     """Text columns that are read as dictionaries; batches then end where a dictionary does."""
+    entries: tuple[str, ...] = ()
+    """The path of the entries of a column of lists that are read as dictionaries, likewise."""
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows as Arrow batches."""
@@ -66,21 +68,27 @@ class ParquetFragment:
             with pq.ParquetFile(
                 readable(self.path),
                 memory_map=True,
-                read_dictionary=list(self.dictionaries),
+                read_dictionary=[*self.dictionaries, *self.entries],
                 page_checksum_verification=True,
             ) as file:
                 rows = _rows_at_once(file, self.groups, self.columns)
-                # Decoded in this thread: the engine reads several fragments at once.
-                records = file.iter_batches(
-                    rows, self.groups, list(self.columns), use_threads=False
-                )
-                for record in records:
-                    for name in self.dictionaries:
-                        # Codes of a damaged page may lie outside of its dictionary.
-                        record[name].validate(full=True)
-                    yield self._with_constant(record)
+                runs: tuple[tuple[int, ...], ...] = (self.groups,)
+                if self.entries:
+                    # Lists of one batch have one dictionary, that of their row group.
+                    runs = tuple((group,) for group in self.groups)
+                for groups in runs:
+                    # Decoded in this thread: the engine reads several fragments at once.
+                    records = file.iter_batches(rows, groups, list(self.columns), use_threads=False)
+                    for record in records:
+                        self._check_codes(record)
+                        yield self._with_constant(record)
         except _UNREADABLE as cause:
             raise _unreadable(self.path, cause) from None
+
+    def _check_codes(self, record: pa.RecordBatch) -> None:
+        """Raise for codes of a damaged page, which may lie outside of its dictionary."""
+        for name in self.columns if self.entries else self.dictionaries:
+            record[name].validate(full=True)
 
     def _with_constant(self, record: pa.RecordBatch) -> pa.RecordBatch:
         if not self.constant:
@@ -127,6 +135,7 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         self.dictionaries: tuple[str, ...] = ()
+        self.entries: tuple[str, ...] = ()
         # What must live as long as this source: the temporary folder that its files are in.
         self.folder: object = None
         # How many lines of the files that its rows were copied from are not rows, by reason.
@@ -166,6 +175,18 @@ class ParquetSource:
         made.dictionaries = (column,)
         return made
 
+    def with_dictionary_of_entries(self, column: str) -> ParquetSource:
+        """Return the same rows with the text in a column of lists read as dictionaries.
+
+        As `with_dictionary`. A file whose dictionaries end within a row group, as those of very
+        many texts do, cannot be read so: that is an error.
+        """
+        schema = self._metadata[0].schema
+        paths = [schema.column(i).path for i in range(len(schema))]
+        made = copy(self)
+        made.entries = tuple(path for path in paths if path.startswith(f"{column}."))
+        return made
+
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
         """Return row groups; small neighbors form one fragment."""
         asked = [x for x in self.partitions if x.name in columns]
@@ -182,7 +203,9 @@ class ParquetSource:
             constant = tuple((x.name, x.type, x.values[i]) for x in asked)
             for groups, rows in _runs_of_groups(metadata):
                 made.append(
-                    ParquetFragment(path, groups, tuple(inside), row, constant, dictionaries)
+                    ParquetFragment(
+                        path, groups, tuple(inside), row, constant, dictionaries, self.entries
+                    )
                 )
                 row += rows
         return made
