@@ -5,10 +5,14 @@
 # hold for all of them together, so that the best may be picked.
 
 # %%
+import altair as alt
 import numpy as np
 import pandas as pd
 
 import piwo
+
+# figures as SVG: without a browser, without a network
+alt.renderers.enable("svg")
 
 generator = np.random.default_rng(0)
 n = 30_000

@@ -9,9 +9,13 @@
 import tempfile
 from pathlib import Path
 
+import altair as alt
 import numpy as np
 
 import piwo
+
+# figures as SVG: without a browser, without a network
+alt.renderers.enable("svg")
 
 banners = piwo.simulate.Bandit(
     "three banners",

@@ -6,9 +6,13 @@
 # rewards.
 
 # %%
+import altair as alt
 import numpy as np
 
 import piwo
+
+# figures as SVG: without a browser, without a network
+alt.renderers.enable("svg")
 
 generator = np.random.default_rng(0)
 n = 20_000

@@ -6,9 +6,13 @@
 # be compared with the truth.
 
 # %%
+import altair as alt
 from sklearn.datasets import load_digits
 
 import piwo
+
+# figures as SVG: without a browser, without a network
+alt.renderers.enable("svg")
 
 X, y = load_digits(return_X_y=True)
 bandit = piwo.simulate.ClassificationBandit(X, y)
