@@ -7,6 +7,7 @@ piwo.slates.learn(log).policy    # which slate should be shown?
 """
 
 from piwo.slates.acting import SlateDecisions
+from piwo.slates.choose import SlateChoice, choose
 from piwo.slates.compare import SlateComparison, compare
 from piwo.slates.estimators import ESTIMATORS, SlateEstimator
 from piwo.slates.evaluate import evaluate
@@ -40,6 +41,7 @@ __all__ = [
     "PositionValue",
     "Positions",
     "SavedSlatePolicy",
+    "SlateChoice",
     "SlateComparison",
     "SlateDecisions",
     "SlateEstimator",
@@ -49,6 +51,7 @@ __all__ = [
     "SlotValue",
     "Uniform",
     "by_position",
+    "choose",
     "compare",
     "evaluate",
     "is_slate_file",
