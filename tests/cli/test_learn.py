@@ -320,7 +320,7 @@ def test_an_oracle_that_uses_no_score_is_recorded_without_one(
 ) -> None:
     out = tmp_path / "p.piwo"
     words = ("learn", learnable, *roles, *CONTEXT, "--oracle", "direct", "--out", out)
-    assert piwo(*words).out.splitlines()[0].endswith(" rows: oracle direct")
+    assert piwo(*words).out.splitlines()[2].endswith(" rows: oracle direct")
     page = piwo(*words, "--json").document
     assert [
         page[part][name] for part in ("certificate", "training") for name in ("score", "parameter")
@@ -518,7 +518,7 @@ def test_what_is_said_of_a_posterior(piwo, learnable: Path, roles, tmp_path: Pat
     done = piwo(
         "learn", learnable, *roles, *CONTEXT, "--oracle", "pac-bayes", "--out", tmp_path / "p.piwo"
     )
-    first, second, third, *_ = done.out.splitlines()
+    first, second, third, *_ = done.out.splitlines()[2:]
     assert first == "learned from 3000 rows: score ls-linear, oracle normal posterior, softmax"
     assert "for the certificate; posterior fitted at lam = 2 sqrt(d/n)" in second
     assert third == "in-sample certificate, PAC-Bayes bound, delta 0.05"

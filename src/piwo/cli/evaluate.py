@@ -100,6 +100,8 @@ def evaluate(
         if asked_of:
             judged = {name: found[name] for name in asked_of}
         dependent = dependence(rows, columns.independent_rows)
+        if dependent is not None:
+            lines[0] = visible(f"Cannot be told: {dependent}")
         refused = _refusals(judged, terms.at_least, dependent)
         unproved = _unproved(judged)
         exempt = ""

@@ -24,6 +24,7 @@ from piwo.cli.shared_options import (
     RunOptions,
 )
 from piwo.cli.terms import NO_TERMS, TermOptions
+from piwo.decision import decide_by_certificate
 from piwo.errors import UsageError
 from piwo.evaluation.guardrails import Guardrail, guardrails_of, share_of_delta, shared_note
 from piwo.evaluation.segment import segments_note
@@ -102,14 +103,20 @@ def learn(
         # An improvement that is asked for alone is reported with the certificate.
         if terms.at_least is not None or terms.guardrail or dependent is not None:
             closing = [*terms.gate_lines(result["refused"], result["open"]), *closing]
+    decision = decide_by_certificate(certificate, str(out))
+    first = decision.sentence
+    if dependent is not None:
+        first = f"Cannot be told: {dependent}"
+    lines = [visible(first), "", *_report_lines(report, certificate)]
     return Answer(
-        text="\n".join([*_report_lines(report, certificate), *closing]),
+        text="\n".join([*lines, *closing]),
         document={
             "log": facts,
             "policy": str(out),
             "saved": not refused,
             **metadata,
             "path": _candidate_records(report),
+            "decision": decision.to_dict(),
             "gate": result,
             "notes": list(certificate.notes),
         },

@@ -334,7 +334,7 @@ def _summary(health: Health) -> list[str]:
     return [
         f"{rows}, actions {health.actions} ({health.actions_logged} logged)",
         f"mean {reward} {number(health.mean_reward)}",
-        f"propensities: smallest {least}, median about {middle}",
+        f"propensities: smallest {least}, median about {middle}, to a factor of two",
         f"{health.policy} policy: effective sample size {number(health.ess)}",
         f"mean weight {number(health.mean_weight)}{z}, largest {number(health.max_weight)}",
         f"share of all weight in the heaviest rows: {shares}",
