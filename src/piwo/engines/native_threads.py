@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from threadpoolctl import ThreadpoolController
+from typing import Any, Literal
 
 __all__ = ["native_threads"]
 
@@ -26,7 +23,7 @@ def native_threads(limit: int | None, api: Literal["blas", "openmp"] | None = No
 
 
 @lru_cache(maxsize=1)
-def _libraries(modules: int) -> ThreadpoolController:  # noqa: ARG001 (the key of the cache)
+def _libraries(modules: int) -> Any:  # noqa: ARG001 (the key of the cache)
     """Return the native libraries; they are looked for again once more modules are imported.
 
     A search reads the whole memory map of the process: 2 ms, which many small passes would feel.
