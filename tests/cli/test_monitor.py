@@ -234,3 +234,16 @@ def test_a_missing_state_without_a_log_is_an_error(piwo: Command) -> None:
     refused(piwo("monitor", "--state", "none.piwo"), "none.piwo")
     with pytest.raises(FileError):
         library.Watch.history("none.piwo")
+
+
+def test_tables_in_memory_have_no_names(tmp_path: Path) -> None:
+    table = rows(2)
+    watch = library.Watch.start({"B": Constant("B", ["A", "B"])}, deadline=10_000)
+    for number in range(2):
+        watch = watch.update(library.read(day(table, number)))
+    assert [look.added for look in watch.looks] == [DAY, DAY]
+    with pytest.raises(library.UsageError, match="no new rows"):
+        watch.update(library.read(day(table, 1)))
+    watch.save(tmp_path / "w")
+    again = library.Watch.load(tmp_path / "w", {"B": Constant("B", ["A", "B"])})
+    assert again.headline() == watch.headline()

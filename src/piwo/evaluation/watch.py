@@ -28,6 +28,7 @@ from piwo.records import Record, jsonable
 from piwo.reductions.digest import Digest
 from piwo.reductions.reduce import reduce
 from piwo.sources.spool import spooled
+from piwo.sources.table import TableSource
 from piwo.visible import without_secrets
 
 __all__ = ["Watch", "WatchLook"]
@@ -534,7 +535,9 @@ class Watch:
                     "counted"
                 )
         name = without_secrets(log.source.name)
-        if not known and not all_new and any(one.log == name for one in self.looks):
+        # Tables in memory share one name.
+        named = not isinstance(log.source, TableSource)
+        if named and not known and not all_new and any(one.log == name for one in self.looks):
             raise UsageError(
                 f"{log.name} was counted before and does not begin with the rows that it had then, "
                 "expected the same rows and new ones after them; if all its rows are new, say so: "
