@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from piwo.logs.columns import Columns
 from piwo.logs.encoding import Encoding, learn_features
 from piwo.logs.features import Features, is_list, is_number, missing_rows
 from piwo.logs.inline import pairs_of
+from piwo.logs.log import Log
 from piwo.logs.reader import Reader
 from piwo.logs.source_of import contexts_of, paths_of, source_of
 from piwo.logs.validation import Schema
@@ -27,9 +28,6 @@ from piwo.sources.query import ColumnType
 from piwo.sources.source import Fragment
 from piwo.sources.table import TableSource
 from piwo.visible import type_text
-
-if TYPE_CHECKING:
-    from piwo.logs.log import Log
 
 __all__ = ["encoded", "has_items", "item_features", "items_of", "learn_item_features"]
 
