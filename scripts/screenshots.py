@@ -71,18 +71,19 @@ def digits() -> Summary:
     chances = np.full((len(y), 10), 0.05)
     chances[np.arange(len(y)), y] = 0.55
     action = (chances.cumsum(axis=1) > rng.random((len(y), 1))).argmax(axis=1)
-    log = piwo.Log.from_arrays(
-        context=x,
-        action=action,
-        reward=(action == y) * 1.0,
-        propensities=chances,
-        actions=range(10),
-        logger="fixed",
-    )
-    sides = log.split(0.5)
-    train, test = sides.train, sides.test
+    columns = {
+        "context": x,
+        "action": action,
+        "reward": (action == y) * 1.0,
+        "propensities": chances,
+    }
+    sides = []
+    for half in (slice(0, 6000), slice(6000, None)):
+        side = {name: values[half] for name, values in columns.items()}
+        sides.append(piwo.Log.from_arrays(**side, actions=range(10), logger="fixed"))
+    train, test = sides
     learned = piwo.PIWO(piwo.IX(0.05), piwo.oracles.Ridge()).fit(train)
-    policies = {"ridge": learned.policy_, "uniform": piwo.policies.Uniform(log.actions)}
+    policies = {"ridge": learned.policy_, "uniform": piwo.policies.Uniform(test.actions)}
     made = describe(test, policies, units=Units("right guesses", 100.0, "images"))
     return replace(made, source="handwritten digits")
 
@@ -122,7 +123,7 @@ def email() -> Summary:
 def items() -> Summary:
     """500 items, each shown rarely: a policy that plays what sold best on other rows."""
     rng = np.random.default_rng(2)
-    n, k = 200_000, 500
+    n, k = 40_000, 500
     rates = rng.beta(2.0, 38.0, k)
     shown = rng.dirichlet(np.full(k, 3.0))
     action = rng.choice(k, n, p=shown)
@@ -136,7 +137,7 @@ def items() -> Summary:
     before = rng.binomial(400, rates)
     best = np.argsort(-before)
     policies: dict[str, Any] = {}
-    for count in (10, 50, 150):
+    for count in (25, 100):
         chances = np.zeros(k)
         chances[best[:count]] = 1.0 / count
         policies[f"best {count}"] = np.tile(chances, (n, 1))

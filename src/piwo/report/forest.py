@@ -115,9 +115,11 @@ def _row(one: Evaluation, units: Units) -> ForestRow:
     elif one.no_interval is not None:
         note = "no proof: see the notes"
     made = _made(one.name, note, (gain, one.improvement_lower, upper), units)
-    outside = any(why.kind == "outside" for why in one.notes)
-    if outside and made.kind != "unproved":
-        return replace(made, note=f"{made.note}; the estimate is outside its interval, see notes")
+    if one.value is None or made.kind == "unproved":
+        return made
+    below = one.lower is not None and one.value < one.lower
+    if below or (one.upper is not None and one.value > one.upper):
+        return replace(made, note=f"{made.note}; the estimate is outside its interval")
     return made
 
 
@@ -154,11 +156,12 @@ def _made(
 
 
 def _words(gain: float | None, lower: float | None, upper: float | None) -> str:
-    """Return the numbers as text, with the digits that the widths leave meaning."""
-    known = [x for x in (gain, lower, upper) if x is not None]
-    if not known:
+    """Return the numbers as text, each with the digits that its distance from the others leaves."""
+    if gain is None and lower is None and upper is None:
         return "no estimate"
-    step = _step(known)
+    center = gain if gain is not None else lower or upper or 0.0
+    near = [abs(x - center) for x in (lower, upper) if x is not None and x != center]
+    step = _step(min(near, default=abs(center)))
     parts = []
     if gain is not None:
         parts.append(f"estimated {signed(round(gain / step) * step, step)}")
@@ -166,18 +169,16 @@ def _words(gain: float | None, lower: float | None, upper: float | None) -> str:
     if lower is not None:
         parts.append(f"at least {signed(math.floor(lower / step + 1e-9) * step, step)}")
     if upper is not None:
-        parts.append(f"at most {signed(math.ceil(upper / step - 1e-9) * step, step)}")
+        far = _step(abs(upper - center) or abs(center))
+        parts.append(f"at most {signed(math.ceil(upper / far - 1e-9) * far, far)}")
     if lower is None and upper is None:
         parts.append("no bound")
     return ", ".join(parts)
 
 
-def _step(known: Sequence[float]) -> float:
+def _step(width: float) -> float:
     """Return the last digit that means something: a hundredth to a tenth of the width."""
-    width = max(known) - min(known)
-    if width <= 0.0:
-        width = abs(known[0]) or 1.0
-    return float(10.0 ** (math.floor(math.log10(width)) - 1))
+    return float(10.0 ** (math.floor(math.log10(width or 1.0)) - 1))
 
 
 def _placed(rows: Sequence[ForestRow], left_out: int) -> Forest:
