@@ -685,6 +685,23 @@ CALLS: dict[str, Call] = {
             "name": "one",
         },
     ),
+    "slates.compare": (
+        piwo.slates.compare,
+        {
+            "log": SLATE_LOG,
+            "policies": {"one": piwo.slates.Deterministic(["a", "b"])},
+            "estimators": ["cascade"],
+            "self_normalized": False,
+            "interval": "auto",
+            "delta": 0.05,
+        },
+    ),
+    "slates.load": (piwo.slates.load, {"path": "no such file"}),
+    "slates.load_with_metadata": (piwo.slates.load_with_metadata, {"path": "no such file"}),
+    "slates.EpsilonSlate": (
+        piwo.slates.EpsilonSlate,
+        {"policy": piwo.slates.Deterministic(["a", "b"]), "epsilon": 0.1, "items": ["a", "b"]},
+    ),
     "slates.by_position": (
         piwo.slates.by_position,
         {

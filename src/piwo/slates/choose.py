@@ -19,7 +19,11 @@ __all__ = ["SlateChoice", "choose"]
 
 @dataclass(frozen=True)
 class SlateChoice(Record):
-    """The assumption that was chosen, and the value under it on other rows. `choose` makes it."""
+    """The assumption that was chosen, and the value under it on other rows. `choose` makes it.
+
+    >>> list(SlateChoice.__dataclass_fields__)
+    ['evaluation', 'tried']
+    """
 
     evaluation: SlateEvaluation
     """On the held-out rows, by the chosen estimator."""

@@ -162,7 +162,7 @@ class EpsilonSlate(SlatePolicy):
         own = places[self.policy.shown(matrix, slots)]
         explores = rng.random(n) < self.epsilon
         codes = np.where(explores[:, None], draw_ranking(n, slots, m, rng), own)
-        same = codes == own
+        same = (codes == own).astype(np.float64)
         uniform = 1.0 / (m - np.arange(slots))
         repeated = np.tril(codes[:, :, None] == codes[:, None, :], -1).any(axis=2)
         above = _given_above(same, np.where(repeated, 0.0, uniform), self.epsilon)
