@@ -273,6 +273,10 @@ def test_a_report_has_what_was_asked(piwo, abroad, tmp_path: Path) -> None:
     text = out.read_text()
     assert "value at least 0.3" in text
     assert "<strong>certified harm</strong>" in text
+    typed = (
+        "--policy constant:1 --at-least=0.3 &#39;--guardrail=complaints&lt;=.02&#39; --by=country"
+    )
+    assert typed in text
     assert "The bounds of all 3 segments hold together" in text
     assert done.document["decision"]["verdict"] == "keep"
     assert done.document["decision"]["policy"] == "constant:1"

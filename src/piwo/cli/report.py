@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +26,7 @@ from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.decision import Units
 from piwo.policies.provenance import record_in
 from piwo.report import describe, write
-from piwo.visible import visible
+from piwo.visible import visible, without_secrets
 
 __all__ = ["report"]
 
@@ -83,9 +83,13 @@ def report(
             certificates[name] = Certificate.from_dict(saved)
     words = ["piwo", "report", *columns.words(log, "report")]
     for name in policies.policy or ():
-        words += ["--policy", name]
+        words += ["--policy", without_secrets(name)]
     for name in policies.columns:
         words += ["--policy-column", name]
+    if baseline is not None:
+        words += ["--baseline", without_secrets(baseline)]
+    for options in (shown, terms, estimate):
+        words += _typed(options)
     made = describe(
         given.log,
         given.policies,
@@ -117,3 +121,16 @@ def report(
             **made.to_dict(),
         },
     )
+
+
+def _typed(options: PageOptions | TermOptions | EstimateOptions) -> list[str]:
+    """Return the options that differ from what they are if left out, as they are typed."""
+    words: list[str] = []
+    for one in fields(options):
+        value = getattr(options, one.name)
+        if value == one.default:
+            continue
+        several = value if isinstance(value, list) else [value]
+        for each in several:
+            words.append(f"--{one.name.replace('_', '-')}={each}")
+    return words
