@@ -45,7 +45,7 @@ from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 if TYPE_CHECKING:
-    from piwo import learners, plots, report, simulate, sklearn, slates
+    from piwo import learners, plots, report, serve, simulate, sklearn, slates
     from piwo.learners import (
         PIWO,
         Auto,
@@ -117,6 +117,7 @@ __all__ = [
     "reporting",
     "scores",
     "select",
+    "serve",
     "simulate",
     "sklearn",
     "slates",
@@ -129,7 +130,7 @@ __all__ = [
 _LEARNERS = frozenset(
     {"PIWO", "Auto", "Candidate", "GibbsLinear", "PACBayes", "PACBayesLinear", "PIWOGrid"}
 )
-_MODULES = frozenset({"learners", "plots", "report", "simulate", "sklearn", "slates"})
+_MODULES = frozenset({"learners", "plots", "report", "serve", "simulate", "sklearn", "slates"})
 
 
 def __getattr__(name: str) -> Any:

@@ -43,6 +43,7 @@ def test_the_commands_are_these() -> None:
         ("policy", "act"),
         ("policy", "show"),
         ("report",),
+        ("serve",),
         ("slates",),
     }
 

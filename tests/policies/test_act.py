@@ -1,10 +1,21 @@
 """Acting: labels, exact propensities, and frequencies that agree with them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from piwo.errors import UsageError
-from piwo.policies import Column, Deterministic, LinearSoftmax, Policy, Tabular, Uniform
+from piwo.logs import Features
+from piwo.policies import (
+    Column,
+    Deterministic,
+    Function,
+    LinearSoftmax,
+    Policy,
+    Tabular,
+    Uniform,
+)
 from piwo.policies.sampling import draw_rows
 
 
@@ -134,3 +145,13 @@ def test_tables_are_drawn_by_hand_worked_thresholds() -> None:
     expected = np.where(u < 0.25, "b", np.where(u < 0.5, "a", "10"))
     actions, _ = Tabular([0.25, 0.25, 0.5], ["b", "a", "10"]).act(n=200, random_state=rng)
     np.testing.assert_array_equal(actions, expected)
+
+
+@pytest.mark.parametrize("kind", [Deterministic, Function])
+def test_a_function_may_have_features(kind: Any) -> None:
+    def always(x: np.ndarray) -> Any:
+        return np.tile([0.0, 1.0], (len(x), 1)) if kind is Function else ["b"] * len(x)
+
+    policy = kind(always, ["a", "b"], Features.numeric(["x"]))
+    assert policy.act({"x": [1.0, 2.0]}).actions.tolist() == ["b", "b"]
+    assert policy.width == 1

@@ -21,6 +21,7 @@ from piwo.cli.learn import learn
 from piwo.cli.monitor import monitor
 from piwo.cli.policy import act, show
 from piwo.cli.report import report
+from piwo.cli.serve import serve
 from piwo.cli.settings import from_files
 from piwo.cli.slates import slates
 
@@ -68,6 +69,7 @@ def make_app(all_options: bool = False) -> App:
         convert,
         join,
         slates,
+        serve,
     )
     for place, function in enumerate(commands, start=1):
         hint = None
@@ -79,7 +81,7 @@ def make_app(all_options: bool = False) -> App:
             default_parameter=Parameter(show=all_options),
             help_epilogue=hint,
         )
-    policy = App(name="policy", help="Inspect a policy file, or act with it.", sort_key=9)
+    policy = App(name="policy", help="Inspect a policy file, or act with it.", sort_key=10)
     policy.command(show)
     policy.command(act)
     app.command(policy)

@@ -12,7 +12,15 @@ from piwo.logs.actions import is_text
 from piwo.messages import argument
 from piwo.visible import type_text
 
-__all__ = ["check_hash_size", "hashed_places", "key_numbers", "scramble", "time_numbers", "uniform"]
+__all__ = [
+    "check_hash_size",
+    "hashed_place",
+    "hashed_places",
+    "key_numbers",
+    "scramble",
+    "time_numbers",
+    "uniform",
+]
 
 _LARGEST_HASH_SIZE = 2**20
 
@@ -205,6 +213,22 @@ def hashed_places(
     hashes = _murmur3(f"{column}=", values)
     place = np.abs(hashes.astype(np.int64)) % size
     return place, np.where(hashes >= 0, 1.0, -1.0)
+
+
+def hashed_place(column: str, value: str, size: int) -> tuple[int, float]:
+    """Return what `hashed_places` gives for one text, without an Arrow array.
+
+    >>> hashed_place("c", "a", 8)
+    (5, 1.0)
+    """
+    from piwo.logs.kernels import murmur3
+
+    data = np.frombuffer(f"{column}={value}".encode(), np.uint8)
+    hashes = np.empty(1, np.int32)
+    murmur3(data, np.array([0, len(data)]), hashes)
+    found = int(hashes[0])
+    sign = 1.0 if found >= 0 else -1.0
+    return abs(found) % size, sign
 
 
 def _murmur3(prefix: str, values: pa.Array) -> npt.NDArray[np.int32]:

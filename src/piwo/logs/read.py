@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from piwo.logs.inline import is_objects, object_lists
 from piwo.logs.items import items_of
 from piwo.logs.log import Log
 from piwo.logs.options import Logger
+from piwo.logs.served import ServedLog, served_log
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
 from piwo.logs.vowpal_wabbit import read_dsjson, read_vw
@@ -75,9 +76,10 @@ def read(
     and saved with policies.
 
     Args:
-        source: a path or glob (Parquet, CSV, JSON, dsjson, .vw), a list of them, a DuckDB query,
-            any data frame, "spark:TABLE", "spark:select ...", a Spark or Dask DataFrame (rows stay
-            in the cluster), or a `Source`.
+        source: a path or glob (Parquet, CSV, JSON, dsjson, .vw), a list of them, a folder that
+            `piwo.serve` writes (which names the columns itself), a DuckDB query, any data frame,
+            "spark:TABLE", "spark:select ...", a Spark or Dask DataFrame (rows stay in the cluster),
+            or a `Source`.
         actions: the action list; None: the sorted distinct labels of the action column and of
             propensities that are objects {label: p}.
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi
@@ -132,6 +134,14 @@ def read(
     ('a', 'b')
     """
     refuse_unknown(read, roles, ROLES)
+    served = served_log(source)
+    if served is not None:
+        source = served.source
+        roles = _with_roles(served, roles)
+        if actions is None:
+            actions = served.actions
+        if tuple(reward_range) == (0.0, 1.0):
+            reward_range = served.reward_range
     columns = Columns.of_roles(roles, behavior is not None)
     if isinstance(action_cost, str):
         # Globs of the context must leave it out.
@@ -230,6 +240,13 @@ def _marked(actions: Actions | None, label: str) -> Actions | None:
     if actions is None:
         return None
     return actions.with_inline_items(label)
+
+
+def _with_roles(served: ServedLog, roles: Roles) -> Roles:
+    """Return the roles that were given, and those of the folder's manifest for the others."""
+    # The command gives every role, with its default.
+    given = {x: role for x, role in roles.items() if role and role != ROLES[x].default}
+    return cast(Roles, {**served.roles, **given})
 
 
 def _listed(

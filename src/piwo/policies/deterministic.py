@@ -52,9 +52,7 @@ class Deterministic(DeterministicPolicy):
         self.listed = action_list(actions)
         self.rule = rule
         self.features = features
-        self.width = None
-        if features is not None:
-            self.width = features.width
+        self.width = None if features is None else features.width
 
     def decide(self, context: Floats | None, n: int) -> Codes:
         """Return the rule's action in each row, (n,) codes."""

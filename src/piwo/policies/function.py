@@ -80,9 +80,7 @@ class Function(Policy):
         self.listed = action_list(actions)
         self.f = f
         self.features = features
-        self.width = None
-        if features is not None:
-            self.width = features.width
+        self.width = None if features is None else features.width
 
     def __repr__(self) -> str:
         return f"Function({self._name}, {len(self.actions)} actions)"

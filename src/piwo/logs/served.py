@@ -1,0 +1,354 @@
+"""The folder of decisions and rewards that `piwo.serve` writes, read as a log.
+
+The folder holds a manifest (`piwo-log.json`), and for each writer and time pieces of decisions and
+of rewards. A piece is JSON lines while it is written, and Parquet once it is complete: then a file
+of lines with the same name is a leftover that is not read. A last line without its end was never
+acknowledged.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from piwo.errors import DataError, FileError, warn
+from piwo.files import read_file
+from piwo.logs.actions import Actions
+from piwo.messages import argument
+from piwo.sources.duckdb_errors import duckdb_errors
+from piwo.sources.source import Source
+from piwo.sources.table import TableSource
+from piwo.visible import without_secrets
+
+__all__ = [
+    "MANIFEST",
+    "RESERVED",
+    "SEVERAL",
+    "Manifest",
+    "ServedLog",
+    "manifest_of",
+    "piece_table",
+    "served_log",
+]
+
+MANIFEST = "piwo-log.json"
+FORMAT, VERSION = "piwo-decisions", 1
+RESERVED = (
+    "decision_id",
+    "time",
+    "action",
+    "propensity",
+    "propensities",
+    "eligible",
+    "policy",
+    "reward",
+)
+"""Columns that every such log has, and that no context column may be called."""
+SEVERAL: Mapping[str, str] = {
+    "first": "arg_min(reward, time)",
+    "last": "arg_max(reward, time)",
+    "sum": "sum(reward)",
+    "max": "max(reward)",
+}
+"""What several rewards of a decision mean -> its SQL."""
+Piece = Literal["decisions", "rewards"]
+_TYPES = {"number": pa.float64(), "text": pa.string(), "vector": pa.list_(pa.float64())}
+_BLOCK_BYTES = 2**24
+"""Of JSON lines that are parsed at once; a line must fit."""
+_ATTEMPTS = 5
+"""How often a folder is listed again: its writer may complete a piece between listing and
+reading."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What the rows of a folder of decisions mean.
+
+    >>> manifest = Manifest({"age": "number"}, ("a", "b"))
+    >>> Manifest.from_json(manifest.to_json()) == manifest
+    True
+    """
+
+    context: Mapping[str, str]
+    """Context column -> number, text or vector."""
+    actions: tuple[Any, ...]
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    window: float | None = None
+    """Seconds after a decision in which a reward counts; None: at any time."""
+    absent: float = 0.0
+    """What a decision earned that has no reward when its window is over."""
+    several: str = "first"
+    unit: str | None = None
+
+    def to_json(self) -> str:
+        """Return the manifest as it is written."""
+        page = {"format": FORMAT, "version": VERSION, **vars(self)}
+        return json.dumps(page, indent=1, allow_nan=False, default=list) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Manifest:
+        """Return the manifest that was written.
+
+        Raises:
+            ValueError: if it is not one.
+        """
+        page = json.loads(text)
+        if not isinstance(page, dict) or page.pop("format", None) != FORMAT:
+            raise ValueError("it is not the manifest of a log of decisions")
+        if page.pop("version", None) != VERSION:
+            raise ValueError("its version is unknown; update piwo")
+        made = cls(
+            {str(name): str(kind) for name, kind in page["context"].items()},
+            tuple(page["actions"]),
+            tuple(page["reward_range"]),
+            page["window"],
+            float(page["absent"]),
+            str(page["several"]),
+            page["unit"],
+        )
+        known = set(made.context.values()) <= _TYPES.keys() and made.several in SEVERAL
+        if not known or len(made.reward_range) != 2:
+            raise ValueError("it holds a kind that is unknown; update piwo")
+        Actions(made.actions)
+        return made
+
+    def schema(self, piece: Piece) -> pa.Schema:
+        """Return the columns of the decisions or of the rewards."""
+        time = pa.timestamp("us", "UTC")
+        if piece == "rewards":
+            return pa.schema(
+                {"decision_id": pa.string(), "time": time, "reward": pa.float64()}.items()
+            )
+        label = pa.int64() if isinstance(self.actions[0], int) else pa.string()
+        columns = {
+            "decision_id": pa.string(),
+            "time": time,
+            "action": label,
+            "propensity": pa.float64(),
+            "propensities": pa.list_(pa.float64()),
+            "eligible": pa.list_(label),
+            "policy": pa.string(),
+        }
+        if self.unit is not None:
+            columns[self.unit] = pa.string()
+        for name, kind in self.context.items():
+            columns[name] = _TYPES[kind]
+        return pa.schema(columns.items())
+
+
+@dataclass(frozen=True)
+class ServedLog:
+    """A folder of decisions as a source, and what its manifest declares."""
+
+    source: Source
+    actions: tuple[Any, ...]
+    reward_range: tuple[float, float]
+    roles: Mapping[str, Any] = field(default_factory=dict)
+
+
+def manifest_of(folder: str | os.PathLike[str]) -> Manifest | None:
+    """Return the manifest of a folder; None if it has none.
+
+    Raises:
+        FileError: for one that is damaged.
+    """
+    path = Path(folder) / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        return Manifest.from_json(read_file(path))
+    except (ValueError, KeyError, TypeError, AttributeError) as cause:
+        line = (str(cause).splitlines() or [""])[0]
+        raise FileError(
+            f"{without_secrets(path)!r} is damaged: {line}; copy it from a backup"
+        ) from None
+
+
+def served_log(source: Any) -> ServedLog | None:
+    """Return the log of a folder that `piwo.serve` writes; None for everything else.
+
+    Decisions whose window is not over are left out: which these are does not depend on their
+    rewards. The rows are those of one moment, in the order of time.
+
+    Args:
+        source: as in `piwo.read`.
+
+    Raises:
+        FileError: for a folder that is damaged.
+        DataError: if no decision can be used yet.
+
+    Warns:
+        PiwoWarning: for decisions whose window is not over, and for decisions without a reward if
+            there is no window.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return None
+    try:
+        folder = Path(source).expanduser()
+        if not folder.is_dir():
+            return None
+    except (OSError, ValueError, RuntimeError):
+        # A query, or a name that is too long.
+        return None
+    manifest = manifest_of(folder)
+    if manifest is None:
+        return None
+    decisions = _pieces(folder, "decisions", manifest)
+    rewards = _pieces(folder, "rewards", manifest)
+    table = _joined(decisions, rewards, manifest, str(folder))
+    roles: dict[str, Any] = {"context": list(manifest.context), "time": "time"}
+    if manifest.unit is not None:
+        roles["unit"] = manifest.unit
+    else:
+        roles["key"] = "decision_id"
+    table = _optional_lists(table, roles, manifest)
+    made = TableSource(table, str(folder))
+    return ServedLog(made, manifest.actions, manifest.reward_range, roles)
+
+
+def _optional_lists(table: pa.Table, roles: dict[str, Any], manifest: Manifest) -> pa.Table:
+    """Return the table without lists that no row has; add the roles of the others."""
+    some = table.column("eligible")
+    if some.null_count == len(some):
+        table = table.drop_columns(["eligible"])
+    else:
+        if some.null_count:
+            every = pa.scalar(list(manifest.actions), some.type)
+            table = table.set_column(
+                table.schema.get_field_index("eligible"), "eligible", some.fill_null(every)
+            )
+        roles["eligible"] = "eligible"
+    if table.column("propensities").null_count:
+        return table.drop_columns(["propensities"])
+    roles["propensities"] = "propensities"
+    roles["propensity"] = "propensity"
+    return table
+
+
+def _pieces(folder: Path, piece: Piece, manifest: Manifest) -> pa.Table:
+    """Return all rows of one kind in a folder."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return _listed(folder, piece, manifest)
+        except FileNotFoundError:
+            # Its writer has completed a piece in the meantime.
+            continue
+    raise FileError(
+        f"the files in {without_secrets(folder)!r} change too fast to be read; try again"
+    )
+
+
+def _listed(folder: Path, piece: Piece, manifest: Manifest) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    schema = manifest.schema(piece)
+    # Listed once: a piece whose lines vanish afterwards is an error, and the folder is read again.
+    names = set(os.listdir(folder))  # noqa: PTH208 (one snapshot of names)
+    tables = []
+    for name in sorted(names):
+        path = folder / name
+        if not name.startswith(f"{piece}-"):
+            continue
+        if path.suffix == ".parquet":
+            try:
+                tables.append(pq.read_table(path, partitioning=None).select(schema.names))
+            except (pa.ArrowException, KeyError) as cause:
+                raise FileError(
+                    f"{without_secrets(path)!r} cannot be read as Parquet ({cause}); copy it again"
+                ) from None
+        elif path.suffix == ".jsonl" and f"{path.stem}.parquet" not in names:
+            tables.append(piece_table(path.read_bytes(), schema, path))
+    return pa.concat_tables([schema.empty_table(), *(x.cast(schema) for x in tables)])
+
+
+def piece_table(data: bytes, schema: pa.Schema, path: Path) -> pa.Table:
+    """Return the rows of a piece that is still JSON lines.
+
+    Args:
+        data: its bytes; what follows the last line end was not acknowledged and is left out.
+        schema: of the piece.
+        path: for errors.
+
+    Raises:
+        FileError: for a line that is not a row.
+    """
+    import pyarrow.json as pj
+
+    whole = data[: data.rfind(b"\n") + 1]
+    if not whole:
+        return schema.empty_table()
+    place = schema.get_field_index("time")
+    # A time is written as whole microseconds.
+    written = schema.set(place, pa.field("time", pa.int64()))
+    options = pj.ParseOptions(explicit_schema=written, unexpected_field_behavior="error")
+    try:
+        found = pj.read_json(
+            pa.BufferReader(whole), pj.ReadOptions(block_size=_BLOCK_BYTES), options
+        )
+        return found.select(schema.names).cast(schema)
+    except (pa.ArrowException, KeyError) as cause:
+        line = " ".join(str(cause).split())[:200]
+        raise FileError(
+            f"{without_secrets(path)!r} holds what piwo.serve did not write ({line}); copy it "
+            "again, or remove the line"
+        ) from None
+
+
+def _joined(decisions: pa.Table, rewards: pa.Table, manifest: Manifest, name: str) -> pa.Table:
+    """Return the decisions whose window is over, with their rewards, in the order of time."""
+    import duckdb
+
+    if not len(decisions):
+        raise DataError(f"no rows in {without_secrets(name)!r}, expected at least one decision")
+    until = datetime.now(UTC)
+    inside = closed = "true"
+    if manifest.window is not None:
+        width = f"to_microseconds({round(manifest.window * 1e6)})"
+        inside = f"r.time >= d.time and r.time <= d.time + {width}"
+        closed = f"d.time + {width} <= ?::TIMESTAMPTZ"
+    rewarded = f"""
+        select decision_id, {SEVERAL[manifest.several]} as reward
+        from (select r.* from rewards r join decisions d using (decision_id) where {inside})
+        group by decision_id
+    """
+    sql = f"""
+        select d.*, w.reward as reward
+        from decisions d left join ({rewarded}) w using (decision_id)
+        where {closed} order by d.time, d.decision_id
+    """
+    with duckdb_errors(name), duckdb.connect() as connection:
+        connection.execute("set timezone = 'UTC'")
+        connection.register("decisions", decisions)
+        connection.register("rewards", rewards)
+        values = [until] if manifest.window is not None else []
+        found = connection.sql(sql, params=values).to_arrow_table()
+    _say_what_is_open(len(decisions) - len(found), found.column("reward").null_count, manifest)
+    if not len(found):
+        raise DataError(
+            f"the reward of no decision in {without_secrets(name)!r} is settled: its window is "
+            f"{manifest.window:g} s; read it later"
+        )
+    place = found.schema.get_field_index("reward")
+    return found.set_column(place, "reward", found.column("reward").fill_null(manifest.absent))
+
+
+def _say_what_is_open(waiting: int, unrewarded: int, manifest: Manifest) -> None:
+    if waiting:
+        warn(
+            f"{waiting} decisions are left out, as their rewards may still come (the window is "
+            f"{manifest.window:g} s)",
+            kind="open decisions",
+        )
+    if manifest.window is None and unrewarded:
+        warn(
+            f"{unrewarded} decisions have no reward yet and count as {manifest.absent:g}; declare "
+            f"{argument('window')} when the log is made, so that late rewards are waited for",
+            kind="open decisions",
+        )

@@ -1,0 +1,19 @@
+"""Acting one decision at a time, and the log of it."""
+
+from piwo.serve.app import application, run
+from piwo.serve.choice import Choice, Chosen
+from piwo.serve.encoding import RowEncoder
+from piwo.serve.log_writer import LogWriter
+from piwo.serve.server import Server, features_of, served_policy
+
+__all__ = [
+    "Choice",
+    "Chosen",
+    "LogWriter",
+    "RowEncoder",
+    "Server",
+    "application",
+    "features_of",
+    "run",
+    "served_policy",
+]

@@ -1,0 +1,386 @@
+"""The web application: /decide, /reward, /health and /metrics over a `Server`.
+
+Needs the extra `piwo[serve]`. Decisions that wait for the disk at the same time are written
+together, with one synchronization.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from piwo._version import __version__
+from piwo.checks import each_once
+from piwo.errors import FileError, PiwoError, UsageError
+from piwo.messages import argument
+from piwo.serve.log_writer import LogWriter
+from piwo.serve.server import Server
+
+__all__ = ["MOST_BYTES", "application", "run"]
+
+MOST_BYTES = 2**16
+"""Most bytes of the body of a request."""
+_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
+"""Upper ends of the classes of the histogram in /metrics."""
+_FULL = "the log cannot be written; nothing was logged"
+_Result = tuple[int, dict[str, Any]]
+
+
+class _Batches:
+    """Writes what several requests have to log, together, in a thread."""
+
+    def __init__(self, write: Callable[[Sequence[Mapping[str, Any]]], None]) -> None:
+        self._write = write
+        self._waiting: list[tuple[Mapping[str, Any], asyncio.Future[None]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def put(self, row: Mapping[str, Any]) -> None:
+        """Return when the row is on the disk.
+
+        Raises:
+            FileError: if it is not.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((row, done))
+        if self._running is None:
+            self._running = asyncio.create_task(self._work())
+        await done
+
+    async def _work(self) -> None:
+        # Whoever arrives while one batch is being written is in the next.
+        while self._waiting:
+            some, self._waiting = self._waiting, []
+            problem: Exception | None = None
+            try:
+                await asyncio.to_thread(self._write, [row for row, _ in some])
+            except Exception as cause:  # noqa: BLE001 (each request reports it)
+                problem = cause
+            for _, done in some:
+                if done.done():
+                    # Its client has gone; the row is in the log all the same.
+                    continue
+                if problem is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(problem)
+        self._running = None
+
+
+class _Counts:
+    """What /metrics reports."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, int]] = Counter()
+        self.classes = [0] * (len(_SECONDS) + 1)
+        self.seconds = 0.0
+        self.unseen = self.reloads = 0
+
+    def note(self, path: str, code: int, seconds: float) -> None:
+        """Count one request."""
+        self.requests[path, code] += 1
+        if path == "/decide":
+            place = sum(seconds > end for end in _SECONDS)
+            self.classes[place] += 1
+            self.seconds += seconds
+
+    def text(self) -> str:
+        """Return the counts as Prometheus reads them; labels are paths and codes alone."""
+        lines = ["# TYPE piwo_requests_total counter"]
+        for (path, code), count in sorted(self.requests.items()):
+            lines.append(f'piwo_requests_total{{path="{path}",code="{code}"}} {count}')
+        lines.append("# TYPE piwo_decide_seconds histogram")
+        running = 0
+        for end, count in zip((*map(str, _SECONDS), "+Inf"), self.classes, strict=True):
+            running += count
+            lines.append(f'piwo_decide_seconds_bucket{{le="{end}"}} {running}')
+        lines.append(f"piwo_decide_seconds_sum {self.seconds:.6f}")
+        lines.append(f"piwo_decide_seconds_count {running}")
+        lines.append("# TYPE piwo_unseen_levels_total counter")
+        lines.append(f"piwo_unseen_levels_total {self.unseen}")
+        lines.append("# TYPE piwo_reloads_total counter")
+        lines.append(f"piwo_reloads_total {self.reloads}")
+        return "\n".join(lines) + "\n"
+
+
+class _Site:
+    """The answers of the application, apart from HTTP: each is a code and a JSON object."""
+
+    def __init__(self, server: Server, watched: Path | None, watch_seconds: float) -> None:
+        self.server = server
+        self.counts = _Counts()
+        self.decisions = _Batches(_writer(server.log, "decisions"))
+        self.rewards = _Batches(_writer(server.log, "rewards"))
+        self.log_problem: str | None = None
+        self.reload_problem: str | None = None
+        self._watched, self._watch_seconds = watched, watch_seconds
+
+    async def decide(self, body: Mapping[str, Any]) -> _Result:
+        """Return an action, after it was logged."""
+        _only(body, "context", "eligible")
+        chosen = self.server.choose(body.get("context", {}), body.get("eligible"))
+        self.counts.unseen += chosen.unseen
+        if self.server.log is not None:
+            await self.decisions.put(chosen.row)
+        return 200, chosen.choice._asdict()
+
+    async def reward(self, body: Mapping[str, Any]) -> _Result:
+        """Return nothing, after the reward was logged."""
+        _only(body, "decision_id", "reward")
+        row = self.server.reward_row(body.get("decision_id", ""), body.get("reward", ""))
+        if self.server.log is None:
+            raise UsageError("this server keeps no log of rewards")
+        await self.rewards.put(row)
+        return 200, {"logged": True}
+
+    async def health(self) -> _Result:
+        """Return whether decisions can be made and logged."""
+        log = self.server.log
+        found = {
+            "status": "ok",
+            "piwo": __version__,
+            "policy": self.server.policy.kind,
+            "policy_name": self.server.policy_name,
+            "actions": len(self.server.policy.actions),
+            "log_problem": self.log_problem,
+            "reload_problem": self.reload_problem,
+            "unfinished": log is not None and log.problem is not None,
+        }
+        if self.log_problem is not None:
+            found["status"] = "the log cannot be written"
+            return 503, found
+        return 200, found
+
+    async def answer(
+        self, path: str, work: Callable[[Any], Any], read: Callable[[], Any]
+    ) -> _Result:
+        """Return the answer to a request with a body, errors included, and count it."""
+        start = time.perf_counter()
+        code, found = 500, {"error": "internal error"}
+        try:
+            code, found = await work(_parsed(await read()))
+            self.log_problem = None
+        except _TooLargeError:
+            code, found = 413, {"error": f"the body has more than {MOST_BYTES} bytes"}
+        except FileError as cause:
+            # Paths are for those who run the server, not for its clients.
+            self.log_problem = str(cause)
+            code, found = 503, {"error": _FULL}
+        except PiwoError as cause:
+            code, found = 422, {"error": str(cause)}
+        finally:
+            self.counts.note(path, code, time.perf_counter() - start)
+        return code, found
+
+    async def watch(self) -> None:
+        """Reload the policy when its file changes; requests meanwhile use the old one."""
+        assert self._watched is not None
+        known = _state(self._watched)
+        while True:
+            await asyncio.sleep(self._watch_seconds)
+            now = _state(self._watched)
+            if now is None or now == known:
+                continue
+            known = now
+            try:
+                await asyncio.to_thread(self.server.reload, self._watched)
+                self.reload_problem = None
+                self.counts.reloads += 1
+            except PiwoError as cause:
+                self.reload_problem = str(cause)
+
+    @asynccontextmanager
+    async def running(self, _: Any) -> AsyncIterator[None]:
+        """Watch the policy file while the application runs; finish the log at its end."""
+        task = None
+        if self._watched is not None:
+            task = asyncio.create_task(self.watch())
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+            await asyncio.to_thread(self.server.close)
+
+
+class _TooLargeError(Exception):
+    """The body of a request is larger than `MOST_BYTES`."""
+
+
+def application(
+    server: Server, *, watch: str | Path | None = None, watch_seconds: float = 2.0
+) -> Any:
+    """Return the FastAPI application that serves decisions.
+
+    Args:
+        server: what decides.
+        watch: a policy file; when it is replaced, its policy decides. None: none.
+        watch_seconds: how often to look at it.
+
+    Returns:
+        An ASGI application with the paths /decide, /reward, /health and /metrics. When it shuts
+        down, it closes the server.
+
+    Raises:
+        UsageError: without the extra `piwo[serve]`.
+
+    >>> from piwo.policies import Uniform
+    >>> app = application(Server(Uniform(["a", "b"]), uncertified=True))
+    >>> sorted(route.path for route in app.routes)
+    ['/decide', '/health', '/metrics', '/reward']
+    """
+    try:
+        from fastapi import FastAPI, Request
+        from fastapi.responses import PlainTextResponse, Response
+    except ImportError:
+        raise UsageError("the application needs FastAPI; run: pip install 'piwo[serve]'") from None
+    watched = None if watch is None else Path(watch)
+    site = _Site(server, watched, watch_seconds)
+    app = FastAPI(
+        title="piwo", docs_url=None, redoc_url=None, openapi_url=None, lifespan=site.running
+    )
+
+    def response(found: _Result) -> Any:
+        code, page = found
+        # A label such as <script> stays a JSON text, whatever a browser would make of it.
+        text = json.dumps(page, separators=(",", ":"), allow_nan=False)
+        headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+        return Response(text, code, headers, "application/json")
+
+    async def decide(request: Any) -> Any:
+        return response(await site.answer("/decide", site.decide, lambda: _body(request)))
+
+    async def reward(request: Any) -> Any:
+        return response(await site.answer("/reward", site.reward, lambda: _body(request)))
+
+    async def health() -> Any:
+        return response(await site.health())
+
+    async def metrics() -> Any:
+        return PlainTextResponse(site.counts.text())
+
+    # FastAPI looks at annotations, and those of this file are texts.
+    decide.__annotations__ = reward.__annotations__ = {"request": Request}
+    health.__annotations__ = metrics.__annotations__ = {}
+    for path, function in (("/decide", decide), ("/reward", reward)):
+        app.add_api_route(path, function, methods=["POST"], response_model=None)
+    for path, answer in (("/health", health), ("/metrics", metrics)):
+        app.add_api_route(path, answer, methods=["GET"], response_model=None)
+    return app
+
+
+def run(
+    server: Server,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    watch: str | Path | None = None,
+    listening: Callable[[str], None] | None = None,
+) -> None:
+    """Serve until the process is interrupted; then finish requests and the log.
+
+    Args:
+        server: what decides.
+        host: the address to listen at; the default is reached from this machine alone.
+        port: 0: any free one.
+        watch: see `application`.
+        listening: called with the address, such as http://127.0.0.1:8000, once it is open.
+
+    Raises:
+        UsageError: without the extra `piwo[serve]`, and for an address that cannot be used.
+
+    >>> from piwo.policies import Uniform
+    >>> run(Server(Uniform(["a", "b"]), uncertified=True), port=70_000)
+    Traceback (most recent call last):
+    piwo.errors.UsageError: port is 70000, expected 0 to 65535
+    """
+    app = application(server, watch=watch)
+    try:
+        import uvicorn
+    except ImportError:
+        raise UsageError("serving needs uvicorn; run: pip install 'piwo[serve]'") from None
+    if not 0 <= port < 2**16:
+        raise UsageError(f"{argument('port')} is {port!r}, expected 0 to 65535")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        opened = socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as cause:
+        raise UsageError(
+            f"cannot listen at {host!r}, port {port}: {cause}; choose another {argument('port')}"
+        ) from None
+    with opened:
+        if listening is not None:
+            shown = f"[{host}]" if ":" in host else host
+            listening(f"http://{shown}:{opened.getsockname()[1]}")
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            timeout_graceful_shutdown=10,
+        )
+        # uvicorn raises it again after it has shut down.
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[opened])
+
+
+async def _body(request: Any) -> bytes:
+    """Return the body of a request; reading stops when it is too large."""
+    found = bytearray()
+    async for chunk in request.stream():
+        found += chunk
+        if len(found) > MOST_BYTES:
+            raise _TooLargeError
+    return bytes(found)
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    """Return the JSON object of a body.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    try:
+        found = json.loads(data, object_pairs_hook=each_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError("the body is not a JSON object with finite numbers and each key once")
+    return found
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(text)
+
+
+def _only(body: Mapping[str, Any], *names: str) -> None:
+    """Raise for keys that a request does not have."""
+    odd = sorted(body.keys() - set(names))
+    if odd:
+        raise UsageError(f"the body has the key {odd[0]!r:.80}, expected {' and '.join(names)}")
+
+
+def _writer(
+    log: LogWriter | None, piece: Literal["decisions", "rewards"]
+) -> Callable[[Sequence[Mapping[str, Any]]], None]:
+    """Return the method that writes rows of a kind."""
+    if log is None:
+        return lambda _: None
+    if piece == "decisions":
+        return log.decisions
+    return log.rewards
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes when a file is replaced; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

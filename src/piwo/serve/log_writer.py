@@ -1,0 +1,471 @@
+"""Writes decisions and rewards so that no acknowledged row is lost; `piwo.read` reads the folder.
+
+Rows are appended to a file of JSON lines and synchronized with the disk before a call returns. A
+file that has enough rows becomes Parquet, in a thread of its own. See `piwo.logs.served` for what
+the folder holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, Self
+from uuid import uuid4
+
+import pyarrow as pa
+
+from piwo.checks import a_kind, check_count, check_finite, check_flag, check_kind, check_positive
+from piwo.errors import DataError, FileError, UsageError
+from piwo.files import writing
+from piwo.logs.actions import Actions
+from piwo.logs.features import Features
+from piwo.logs.options import check_reward_range
+from piwo.logs.served import (
+    MANIFEST,
+    RESERVED,
+    SEVERAL,
+    Manifest,
+    Piece,
+    manifest_of,
+    piece_table,
+)
+from piwo.messages import argument
+from piwo.serve.encoding import text_of
+from piwo.visible import without_secrets
+
+__all__ = ["LogWriter"]
+
+_KINDS = {"number": "number", "levels": "text", "hashed": "text", "vector": "vector"}
+"""Kind of a feature -> kind of its column in the log."""
+
+
+@dataclass
+class _Open:
+    """A file of JSON lines that is being written."""
+
+    handle: int
+    path: Path
+    born: float
+    size: int = 0
+    """Bytes that were acknowledged."""
+    rows: int = 0
+
+
+class LogWriter:
+    """Appends decisions and rewards to a folder that `piwo.read` reads without further options.
+
+    Several processes may write into one folder, each into files of its own, and a reward may be
+    written by another process than its decision. When a folder is opened, the files that killed
+    processes left become Parquet. May be called from several threads.
+
+    Args:
+        folder: made if there is none.
+        actions: the action list.
+        features: the context columns, as a policy encodes them.
+        also: other columns of the context to log, and whether each is "number", "text" or "vector":
+            a policy that ignores the context logs none, and nothing could be learned from it.
+        reward_range: the declared (lo, hi) of the reward; None: (0, 1), or that of the folder.
+        window: seconds after a decision in which a reward counts; decisions whose window is not
+            over are not read. None: a reward counts at any time.
+        absent: what a decision without a reward earned; None: the lower end of the range.
+        several: what several rewards of a decision mean: "first", "last", "sum" or "max".
+        unit: the name of a value in the context, such as "user", whose decisions depend on each
+            other; it is logged as text.
+        rows_a_file: after how many rows a file becomes Parquet.
+        seconds_a_file: after how many seconds, at the next row.
+        sync: whether to wait until rows are on the disk. False: a row survives the end of this
+            process, but not that of the machine.
+
+    Raises:
+        UsageError: for names that a log has itself, and for a folder of another log.
+        FileError: if the folder cannot be written.
+
+    >>> import tempfile, piwo
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with LogWriter(folder, Actions(["a", "b"]), Features(())) as log:
+    ...         log.decisions([{"decision_id": "1", "time": 0, "action": "a", "propensity": 0.5}])
+    ...         log.rewards([{"decision_id": "1", "time": 9, "reward": 1.0}])
+    ...     read = piwo.read(folder)
+    ...     [(batch.action.tolist(), batch.reward.tolist()) for batch in read.each_batch()]
+    [([0], [1.0])]
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        actions: Actions,
+        features: Features,
+        *,
+        also: Mapping[str, str] | None = None,
+        reward_range: tuple[float, float] | None = None,
+        window: float | None = None,
+        absent: float | None = None,
+        several: Literal["first", "last", "sum", "max"] | None = None,
+        unit: str | None = None,
+        rows_a_file: int = 50_000,
+        seconds_a_file: float = 3600.0,
+        sync: bool = True,
+    ) -> None:
+        check_kind("actions", actions, Actions)
+        check_kind("features", features, Features)
+        check_count("rows_a_file", rows_a_file, 1)
+        check_positive("seconds_a_file", seconds_a_file)
+        check_flag("sync", sync)
+        self.folder = Path(folder)
+        self._asked = _asked(reward_range, window, absent, several, unit)
+        self.manifest = self._shared_manifest(actions, _with(_columns_of(features), also))
+        self.reward_range = self.manifest.reward_range
+        self.rows_a_file, self.seconds_a_file, self.sync = rows_a_file, seconds_a_file, sync
+        self.problem: str | None = None
+        """Why the last file could not become Parquet; its rows are kept as JSON lines."""
+        self._actions = Actions(self.manifest.actions)
+        self._open: dict[Piece, _Open] = {}
+        self._locks: dict[Piece, threading.Lock] = {
+            "decisions": threading.Lock(),
+            "rewards": threading.Lock(),
+        }
+        self._pool = ThreadPoolExecutor(1, "piwo-log")
+        self._recover()
+
+    def check_fits(self, actions: Actions, features: Features) -> None:
+        """Raise unless decisions over these actions and columns can be logged here.
+
+        Raises:
+            UsageError: naming what differs.
+        """
+        if actions != self._actions:
+            raise UsageError(
+                f"the policy has the actions {actions.preview()}, the log in "
+                f"{without_secrets(self.folder)!r} has {self._actions.preview()}; log to a new "
+                "folder"
+            )
+        wanted = _columns_of(features)
+        for name, kind in wanted.items():
+            if self.manifest.context.get(name) != kind:
+                raise UsageError(
+                    f"the policy takes the context column {name!r} ({kind}), which the log in "
+                    f"{without_secrets(self.folder)!r} does not have; log to a new folder"
+                )
+
+    def context_of(self, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the columns of a context that are logged, in the types of the log.
+
+        Raises:
+            DataError: for a value of another type, and without the unit.
+        """
+        found: dict[str, Any] = {}
+        for name, kind in self.manifest.context.items():
+            found[name] = _plain(name, kind, context.get(name))
+        unit = self.manifest.unit
+        if unit is not None:
+            if context.get(unit) is None:
+                raise DataError(f"the context has no {unit!r}, the unit of the log; give it")
+            found[unit] = text_of(unit, context[unit])
+        return found
+
+    def decisions(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write decisions; when this returns, they are on the disk.
+
+        Args:
+            rows: as `Server.choose` makes them; times are whole microseconds since 1970.
+
+        Raises:
+            FileError: if they cannot be written; then none of them is in the log.
+        """
+        self._append("decisions", rows)
+
+    def rewards(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rewards; when this returns, they are on the disk.
+
+        Args:
+            rows: with `decision_id`, `time` and `reward`.
+
+        Raises:
+            FileError: if they cannot be written; then none of them is in the log.
+        """
+        self._append("rewards", rows)
+
+    def rotate(self) -> None:
+        """Let what was written so far become Parquet, and wait for it."""
+        for piece, lock in self._locks.items():
+            with lock:
+                self._finish(piece)
+        self._pool.submit(_nothing).result()
+
+    def close(self) -> None:
+        """Let all files become Parquet. Nothing can be written afterwards."""
+        self.rotate()
+        self._pool.shutdown()
+
+    def __enter__(self) -> Self:
+        """Return the writer; `close` is called at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the log."""
+        self.close()
+
+    def _append(self, piece: Piece, rows: Sequence[Mapping[str, Any]]) -> None:
+        lines = [json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows]
+        data = "".join(f"{line}\n" for line in lines).encode()
+        with self._locks[piece]:
+            try:
+                file = self._open.get(piece)
+                if file is None:
+                    file = self._open[piece] = self._new(piece)
+                self._put(piece, file, data)
+            except OSError as cause:
+                raise FileError(
+                    f"{len(rows)} {piece} cannot be logged in {without_secrets(self.folder)!r}: "
+                    f"{cause.strerror or cause}; make room, or check the folder"
+                ) from None
+            file.size += len(data)
+            file.rows += len(rows)
+            old = time.monotonic() - file.born >= self.seconds_a_file
+            if old or file.rows >= self.rows_a_file:
+                self._finish(piece)
+
+    def _put(self, piece: Piece, file: _Open, data: bytes) -> None:
+        """Write bytes at the end of a file, all of them or none.
+
+        Raises:
+            OSError: if they cannot be written.
+        """
+        try:
+            _write_all(file.handle, data)
+            if self.sync:
+                _fsync(file.handle)
+        except BaseException:
+            # What was not acknowledged must not be read, and no later row may follow half a line.
+            try:
+                os.ftruncate(file.handle, file.size)
+                os.lseek(file.handle, file.size, os.SEEK_SET)
+            except OSError:
+                # Half a line at the end of a file is not read.
+                del self._open[piece]
+                os.close(file.handle)
+            raise
+
+    def _new(self, piece: Piece) -> _Open:
+        """Return a new file of lines, locked for as long as this process writes it."""
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+        name = f"{piece}-{moment}-{os.getpid()}-{uuid4().hex[:8]}.jsonl"
+        path, hidden = self.folder / name, self.folder / f".{name}"
+        handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0))
+        try:
+            _lock(handle)
+            # Under its own name only when it is locked: see `_recover`.
+            hidden.rename(path)
+            _sync_folder(self.folder)
+        except BaseException:
+            os.close(handle)
+            hidden.unlink(missing_ok=True)
+            raise
+        return _Open(handle, path, time.monotonic())
+
+    def _finish(self, piece: Piece) -> None:
+        """Close the open file of a kind; a thread makes it Parquet."""
+        file = self._open.pop(piece, None)
+        if file is not None:
+            self._pool.submit(self._seal, file.path, piece, file.handle)
+
+    def _seal(self, path: Path, piece: Piece, handle: int) -> None:
+        """Make a file of lines Parquet, then remove it. If that fails, the lines stay."""
+        import pyarrow.parquet as pq
+
+        try:
+            table = piece_table(path.read_bytes(), self.manifest.schema(piece), path)
+            if len(table):
+                with writing(path.with_suffix(".parquet")) as out:
+                    pq.write_table(table, out, compression="zstd", write_page_checksum=True)
+                _sync_folder(self.folder)
+            path.unlink()
+        except (OSError, FileError, pa.ArrowException) as cause:
+            self.problem = f"{path.name}: {cause}"
+        finally:
+            os.close(handle)
+
+    def _recover(self) -> None:
+        """Make Parquet of the files that killed processes left."""
+        for path in sorted(self.folder.glob("*-*.jsonl")):
+            with contextlib.suppress(OSError):
+                handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+                try:
+                    free = _lock(handle)
+                except OSError:
+                    os.close(handle)
+                    raise
+                piece: Piece = "rewards" if path.name.startswith("rewards-") else "decisions"
+                if not free:
+                    os.close(handle)
+                elif path.with_suffix(".parquet").exists():
+                    # It was killed between writing Parquet and removing the lines.
+                    path.unlink()
+                    os.close(handle)
+                else:
+                    self._pool.submit(self._seal, path, piece, handle)
+
+    def _shared_manifest(self, actions: Actions, columns: dict[str, str]) -> Manifest:
+        """Return the manifest of the folder; make both if there is none."""
+        unit = self._asked.get("unit")
+        taken = [x for x in (*columns, *([unit] if unit else [])) if x in RESERVED]
+        if taken or unit in columns:
+            raise UsageError(
+                f"context column {(taken or [unit])[0]!r} has the name of a column that each log "
+                "has; rename it"
+            )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            found = manifest_of(self.folder)
+            if found is None:
+                made = Manifest(columns, actions.labels, **self._asked)
+                if "absent" not in self._asked:
+                    low = made.reward_range[0]
+                    made = Manifest(columns, actions.labels, **self._asked, absent=low)
+                _create(self.folder / MANIFEST, made.to_json().encode())
+                # Another process may have been first.
+                found = manifest_of(self.folder) or made
+        except OSError as cause:
+            raise FileError(
+                f"{without_secrets(self.folder)!r} cannot be written: {cause.strerror or cause}; "
+                "check the folder"
+            ) from None
+        for name, value in self._asked.items():
+            if getattr(found, name) != value:
+                raise UsageError(
+                    f"{argument(name, value)}, but the log in {without_secrets(self.folder)!r} "
+                    f"was made with {getattr(found, name)!r}; log to a new folder"
+                )
+        return found
+
+
+def _asked(
+    reward_range: tuple[float, float] | None,
+    window: float | None,
+    absent: float | None,
+    several: str | None,
+    unit: str | None,
+) -> dict[str, Any]:
+    """Return what was declared, checked."""
+    found: dict[str, Any] = {}
+    if reward_range is not None:
+        check_reward_range(reward_range)
+        found["reward_range"] = (float(reward_range[0]), float(reward_range[1]))
+        if not math.isfinite(found["reward_range"][1]):
+            raise UsageError(f"{argument('reward_range')} is not finite, expected (lo, hi)")
+    if window is not None:
+        check_positive("window", window)
+        found["window"] = float(window)
+    if absent is not None:
+        check_finite("absent", absent)
+        found["absent"] = float(absent)
+    if several is not None:
+        if several not in SEVERAL:
+            raise UsageError(
+                f"{argument('several')} is {several!r}, expected one of {', '.join(SEVERAL)}"
+            )
+        found["several"] = several
+    if unit is not None:
+        check_kind("unit", unit, str)
+        found["unit"] = unit
+    return found
+
+
+def _columns_of(features: Features) -> dict[str, str]:
+    return {item.column: _KINDS[item.kind] for item in features.items}
+
+
+def _with(columns: dict[str, str], also: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the columns of a policy and others, checked."""
+    for name, kind in (also or {}).items():
+        if kind not in _KINDS.values() or columns.get(name, kind) != kind:
+            raise UsageError(
+                f"{argument('also')} has {name!r}: {kind!r}, expected 'number', 'text' or "
+                "'vector', as the policy has it"
+            )
+    return {**columns, **(also or {})}
+
+
+def _plain(name: str, kind: str, value: Any) -> Any:
+    """Return a value as JSON has it; None for a missing one."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if kind == "text":
+        return text_of(name, value)
+    try:
+        if kind == "number":
+            return _finite(value)
+        return [None if x is None or math.isnan(x) else _finite(x) for x in value]
+    except (TypeError, ValueError):
+        raise DataError(
+            f"context column {name!r} is {a_kind(value)}, expected a {kind} of finite numbers"
+        ) from None
+
+
+def _finite(value: Any) -> float:
+    if isinstance(value, str | bytes) or not math.isfinite(value):
+        raise ValueError
+    return float(value)
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
+def _fsync(handle: int) -> None:
+    # Length and contents, without the times of the file.
+    getattr(os, "fdatasync", os.fsync)(handle)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Write the names in a folder to the disk, on systems where a folder can be opened."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Lock a file for as long as it is open; return False where files have no locks.
+
+    Raises:
+        OSError: if another process has it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return True
+
+
+def _create(path: Path, data: bytes) -> None:
+    """Write a file unless it exists, whole or not at all."""
+    hidden = path.with_name(f".{path.name}-{uuid4().hex}")
+    try:
+        with hidden.open("xb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(hidden, path)
+    finally:
+        hidden.unlink(missing_ok=True)
+    _sync_folder(path.parent)
+
+
+def _nothing() -> None:
+    """Do nothing: when the pool has done it, it has done all before it."""

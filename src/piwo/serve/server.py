@@ -1,0 +1,330 @@
+"""Decides one context at a time, and logs what a later evaluation needs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+
+from piwo.certificates.certificate import Certificate
+from piwo.checks import check_finite, check_flag, check_kind, shown
+from piwo.errors import DataError, UsageError
+from piwo.logs.actions import Label
+from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
+from piwo.logs.features import Features
+from piwo.messages import argument
+from piwo.policies.epsilon_greedy import EpsilonGreedy
+from piwo.policies.files import SavedPolicy, load_with_metadata
+from piwo.policies.policy import Policy
+from piwo.policies.provenance import record_in
+from piwo.policies.restricted import draw_pairs
+from piwo.policies.sameness import policy_digest
+from piwo.policies.sampling import RandomState, generator
+from piwo.serve.choice import Choice, Chosen
+from piwo.serve.encoding import RowEncoder
+from piwo.serve.log_writer import LogWriter
+
+__all__ = ["Server", "features_of", "served_policy"]
+
+
+class _Compiled:
+    """A policy, ready to decide one row at a time."""
+
+    def __init__(self, policy: Policy, epsilon: float) -> None:
+        self.given = policy
+        if epsilon:
+            policy = EpsilonGreedy(policy, epsilon)
+        self.policy = policy
+        self.features = features_of(policy)
+        self.encoder = RowEncoder(self.features)
+        self.labels = policy.actions.labels
+        self.codes = {str(label): code for code, label in enumerate(self.labels)}
+        self.name = policy_digest(policy)[:16]
+
+
+class Server:
+    """Acts with a policy, one context at a time, and logs the decisions.
+
+    `decide` gives what `policy.act` gives for the same context and generator, to the last bit; it
+    makes no data frame. A decision is written to the log before it is returned. May be called from
+    several threads.
+
+    Args:
+        policy: a policy of `piwo.policies`, or the path of its file.
+        log: a folder, made if there is none, for the log that `piwo.read` reads; or a `LogWriter`;
+            None: decisions are not logged.
+        epsilon: explore: take a uniformly random action in this fraction of the decisions.
+        full: whether to log the probabilities of all actions.
+        uncertified: whether to serve a policy without a certificate.
+        random_state: None, a seed, or a numpy Generator.
+
+    Raises:
+        UsageError: for a policy without a certificate, and one that knows only the rows of a log.
+        FileError: for a policy file or a folder that cannot be used.
+
+    >>> from piwo.policies import LinearGreedy
+    >>> policy = LinearGreedy([[1.0], [-1.0]], [0.0, 0.0], ["up", "down"], Features.numeric(["x"]))
+    >>> server = Server(policy, epsilon=0.1, uncertified=True, random_state=0)
+    >>> choice = server.decide({"x": 2.0})
+    >>> choice.action, choice.propensity
+    ('up', 0.95)
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str | PathLike[str],
+        log: LogWriter | str | PathLike[str] | None = None,
+        *,
+        epsilon: float = 0.0,
+        full: bool = False,
+        uncertified: bool = False,
+        random_state: RandomState = None,
+    ) -> None:
+        check_flag("full", full)
+        check_flag("uncertified", uncertified)
+        self.epsilon, self.full, self.uncertified = epsilon, full, uncertified
+        self._serving = _Compiled(served_policy(policy, uncertified), epsilon)
+        self._rng = generator(random_state)
+        # Generators of NumPy must not be used by two threads at once.
+        self._drawing = threading.Lock()
+        if log is not None and not isinstance(log, LogWriter):
+            log = LogWriter(log, self._serving.policy.actions, self._serving.features)
+        self.log = log
+        self._check_log(self._serving)
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that decides, with its exploration."""
+        return self._serving.policy
+
+    @property
+    def policy_name(self) -> str:
+        """What the log calls the policy: the first digits of its digest."""
+        return self._serving.name
+
+    def reload(self, policy: Policy | str | PathLike[str]) -> None:
+        """Decide with another policy from now on; if it cannot be used, the old one stays.
+
+        Calls of `decide` that have begun finish with the old policy. Exploration stays as it was.
+
+        Args:
+            policy: a policy, or the path of its file.
+
+        Raises:
+            UsageError: see `Server`; and for actions or context columns that the log does not have.
+            FileError: for a file that cannot be read.
+        """
+        made = _Compiled(served_policy(policy, self.uncertified), self.epsilon)
+        self._check_log(made)
+        self._serving = made
+
+    def _check_log(self, made: _Compiled) -> None:
+        if self.log is not None:
+            self.log.check_fits(made.policy.actions, made.features)
+
+    def decide(
+        self,
+        context: Mapping[str, Any] | Sequence[float] = (),
+        eligible: Sequence[Label] | None = None,
+    ) -> Choice:
+        """Return an action for one context, after it was logged.
+
+        Args:
+            context: column -> value; or a list of numbers, if all columns are numbers.
+            eligible: the labels that may be chosen; None: all actions. See `Policy.act`.
+
+        Returns:
+            The action, its probability, and the id that a reward names.
+
+        Raises:
+            DataError: for a context that cannot be used, and if no eligible action is one of the
+                policy.
+            FileError: if the decision cannot be logged.
+        """
+        chosen = self.choose(context, eligible)
+        if self.log is not None:
+            self.log.decisions([chosen.row])
+        return chosen.choice
+
+    def choose(
+        self,
+        context: Mapping[str, Any] | Sequence[float] = (),
+        eligible: Sequence[Label] | None = None,
+    ) -> Chosen:
+        """Return what `decide` returns, not logged yet, with the row for `LogWriter.decisions`."""
+        serving = self._serving
+        features = serving.features
+        if not isinstance(context, Mapping):
+            context = serving.encoder.named(context)
+        matrix, unseen = serving.encoder.row(context)
+        seen: Floats | None = matrix if features.items else None
+        if eligible is None:
+            code, propensity, full = self._among_all(serving.policy, seen)
+            listed = None
+        else:
+            some = _eligible(eligible, serving)
+            code, propensity, full = self._among(serving.policy, seen, some)
+            listed = [serving.labels[x] for x in some.codes.tolist()]
+        choice = Choice(serving.labels[code], propensity, uuid4().hex)
+        row: dict[str, Any] = {
+            "decision_id": choice.decision_id,
+            "time": _now(),
+            "action": choice.action,
+            "propensity": propensity,
+            "propensities": full,
+            "eligible": listed,
+            "policy": serving.name,
+        }
+        if self.log is not None:
+            row.update(self.log.context_of(context))
+        return Chosen(choice, row, unseen)
+
+    def _among_all(
+        self, policy: Policy, seen: Floats | None
+    ) -> tuple[int, float, list[float] | None]:
+        with self._drawing:
+            codes, chances = policy.draw_logged(seen, 1, self._rng)
+        full = None
+        if self.full:
+            full = policy.distribution(seen, 1)[0].tolist()
+        return int(codes[0]), float(chances[0]), full
+
+    def _among(
+        self, policy: Policy, seen: Floats | None, some: Eligible
+    ) -> tuple[int, float, list[float] | None]:
+        chances = policy.within(seen, some)
+        with self._drawing:
+            place = int(draw_pairs(chances, some, self._rng)[0])
+        full = None
+        if self.full:
+            full = chances.tolist()
+        return int(some.codes[place]), float(chances[place]), full
+
+    def reward(self, decision_id: str, value: float) -> None:
+        """Log the reward of a decision.
+
+        Args:
+            decision_id: what `decide` returned, in this process or another one.
+            value: the reward, within the range of the log.
+
+        Raises:
+            UsageError: without a log, for what is not an id, and for a reward outside of the range.
+            FileError: if it cannot be logged.
+        """
+        if self.log is None:
+            raise UsageError(f"this server has no log; make it with {argument('log', '...')}")
+        self.log.rewards([self.reward_row(decision_id, value)])
+
+    def reward_row(self, decision_id: str, value: float) -> dict[str, Any]:
+        """Return the row of a reward for `LogWriter.rewards`, checked."""
+        check_kind("decision_id", decision_id, str)
+        if not (len(decision_id) == 32 and decision_id.isalnum()):
+            raise UsageError(
+                f"{argument('decision_id')} is {shown(decision_id)}, expected the 32 digits that "
+                "decide returned"
+            )
+        check_finite("value", value)
+        low, high = self.log.reward_range if self.log is not None else (-np.inf, np.inf)
+        if not low <= value <= high:
+            raise UsageError(
+                f"{argument('value')} is {value!r}, expected a reward in [{low:g}, {high:g}]"
+            )
+        return {"decision_id": decision_id, "time": _now(), "reward": float(value)}
+
+    def close(self) -> None:
+        """Finish the log: its open files become Parquet."""
+        if self.log is not None:
+            self.log.close()
+
+    def __enter__(self) -> Self:
+        """Return the server; `close` is called at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Finish the log."""
+        self.close()
+
+
+def _now() -> int:
+    """Return the time in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def served_policy(policy: Policy | str | PathLike[str], uncertified: bool) -> Policy:
+    """Return the policy that is given itself or by its file, if it may be served.
+
+    Args:
+        policy: the policy, or the path of its file.
+        uncertified: whether it needs no certificate.
+
+    Raises:
+        UsageError: if it has no certificate and `uncertified` is False, or cannot act.
+
+    >>> from piwo.policies import Uniform
+    >>> served_policy(Uniform(["a", "b"]), uncertified=True)
+    Uniform(2 actions)
+    """
+    saved = SavedPolicy(policy) if isinstance(policy, Policy) else load_with_metadata(policy)
+    found = saved.policy
+    check_kind("policy", found, Policy, " of piwo.policies")
+    if not (uncertified or _is_certified(saved)):
+        raise UsageError(
+            "the policy has no certificate that passes a gate; pass "
+            f"{argument('uncertified', value=True)} to serve it nevertheless"
+        )
+    if found.rows is not None or not found.gives_full_distribution or found.listed is None:
+        raise UsageError(
+            f"a {found.kind} policy knows only the rows of a log and cannot act on new contexts"
+        )
+    return found
+
+
+def _is_certified(saved: SavedPolicy) -> bool:
+    """Whether a certificate in the file passes a gate."""
+    records = [record_in(saved.metadata, "certificate")]
+    records += [record_in(one.facts, "certificate") for one in saved.policy.provenances]
+    return any(record and not Certificate.from_dict(record).refusals for record in records)
+
+
+def features_of(policy: Policy) -> Features:
+    """Return the context columns of a policy; x0, x1, ... for one over plain matrices.
+
+    Raises:
+        UsageError: if the number of columns is not known.
+
+    >>> from piwo.policies import LinearGreedy
+    >>> features_of(LinearGreedy([[1.0], [2.0]], [0.0, 0.0], ["a", "b"])).names
+    ('x0',)
+    """
+    if not policy.needs_context:
+        return Features(())
+    if policy.features is not None:
+        return policy.features
+    if policy.width is None:
+        raise UsageError(
+            f"this {policy.kind} policy takes any number of context columns, which cannot be "
+            f"logged; make it with {argument('features', '...')}"
+        )
+    return Features.numeric(policy.width)
+
+
+def _eligible(labels: Sequence[Label], serving: _Compiled) -> Eligible:
+    """Return the eligible actions of one row, as `eligible_lists` does."""
+    if isinstance(labels, str | Mapping) or not isinstance(labels, Sequence):
+        raise DataError(f"{argument('eligible')} is {shown(labels)}, expected a list of labels")
+    found: list[int] = []
+    for label in labels:
+        code = serving.codes.get(str(label))
+        if code is not None:
+            found.append(code)
+    if not found:
+        raise DataError("no eligible action is an action of the policy")
+    if len(set(found)) < len(found):
+        raise DataError("an eligible action is listed twice; list each once")
+    return Eligible(np.array([0, len(found)], np.int64), np.array(found, np.int32))

@@ -1,0 +1,240 @@
+"""The application: what it answers, what it refuses, and what it does when the disk is full."""
+
+import asyncio
+import errno
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import piwo
+from piwo.logs import Features
+from piwo.policies import Constant, LinearSoftmax, Policy
+from piwo.serve import Server, application
+from piwo.serve import log_writer as module
+from piwo.serve.app import MOST_BYTES
+
+LABELS = ["<script>alert(1)</script>", "b"]
+
+
+def policy() -> Policy:
+    return LinearSoftmax([[1.0], [0.0]], [0.0, 0.0], LABELS, features=Features.numeric(["x"]))
+
+
+class Web:
+    """A client of an application that runs in this thread while it answers."""
+
+    def __init__(self, runner: asyncio.Runner, web: httpx.AsyncClient) -> None:
+        self._runner, self._web = runner, web
+
+    def post(self, path: str, **body: Any) -> httpx.Response:
+        return self._runner.run(self._web.post(path, **body))
+
+    def get(self, path: str) -> httpx.Response:
+        return self._runner.run(self._web.get(path))
+
+
+def connected(app: Any) -> httpx.AsyncClient:
+    transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://test")
+
+
+@contextmanager
+def client(server: Server) -> Iterator[Web]:
+    app = application(server)
+    with asyncio.Runner() as runner:
+        lifespan, web = app.router.lifespan_context(app), connected(app)
+        runner.run(lifespan.__aenter__())
+        try:
+            yield Web(runner, web)
+        finally:
+            runner.run(web.aclose())
+            runner.run(lifespan.__aexit__(None, None, None))
+
+
+def test_decide_reward_and_read(tmp_path: Path) -> None:
+    server = Server(policy(), tmp_path / "log", epsilon=0.1, uncertified=True)
+    with client(server) as web:
+        for i in range(6):
+            found = web.post("/decide", json={"context": {"x": 0.5, "user": "u"}}).json()
+            assert found["action"] in LABELS
+            reward = web.post(
+                "/reward", json={"decision_id": found["decision_id"], "reward": i % 2}
+            )
+            assert (reward.status_code, reward.json()) == (200, {"logged": True})
+        limited = web.post("/decide", json={"context": {"x": 1}, "eligible": ["b", "zz"]})
+        assert limited.json()["action"] == "b"
+        assert limited.json()["propensity"] == 1.0
+        assert web.post(
+            "/reward", json={"decision_id": limited.json()["decision_id"], "reward": 1}
+        ).is_success
+    (batch,) = piwo.read(tmp_path / "log").each_batch()
+    assert batch.reward.tolist() == [0, 1, 0, 1, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/decide", b"{", "not a JSON object"),
+        ("/decide", b"[]", "not a JSON object"),
+        ("/decide", b'{"context": {"x": NaN}}', "not a JSON object"),
+        ("/decide", b'{"context": {}, "context": {}}', "has 'context' twice"),
+        ("/decide", b'{"contex": {}}', "key 'contex', expected context and eligible"),
+        ("/decide", b'{"context": {}}', "'x' is missing"),
+        ("/decide", b'{"context": {"x": "1"}}', "expected a number"),
+        ("/decide", b'{"context": 3}', "expected a mapping"),
+        ("/decide", b'{"context": {"x": 1}, "eligible": ["zz"]}', "no eligible action"),
+        ("/decide", b'{"context": {"x": 1}, "eligible": {"a": 1}}', "a list of labels"),
+        ("/decide", b"[" * 20_000, "not a JSON object"),
+        ("/reward", b"{}", "32 digits"),
+        ("/reward", b'{"decision_id": "' + b"0" * 32 + b'", "reward": 7}', "a reward in"),
+        ("/reward", b'{"decision_id": "' + b"0" * 32 + b'", "reward": "1"}', "value"),
+    ],
+)
+def test_a_request_that_cannot_be_used_is_explained(
+    tmp_path: Path, path: str, body: bytes, message: str
+) -> None:
+    with client(Server(policy(), tmp_path / "log", uncertified=True)) as web:
+        found = web.post(path, content=body)
+    assert found.status_code == 422
+    assert message in found.json()["error"]
+    assert "Traceback" not in found.text
+    assert str(tmp_path) not in found.text
+
+
+def test_large_bodies_and_unknown_paths_are_refused() -> None:
+    with client(Server(policy(), uncertified=True)) as web:
+        assert web.post("/decide", content=b" " * (MOST_BYTES + 1)).status_code == 413
+        assert web.get("/decide").status_code == 405
+        for path in ("/docs", "/openapi.json", "/redoc", "/"):
+            assert web.get(path).status_code == 404
+
+
+def test_a_fault_shows_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a secret")
+
+    server = Server(policy(), uncertified=True)
+    monkeypatch.setattr(server, "choose", broken)
+    with client(server) as web:
+        found = web.post("/decide", json={})
+    assert found.status_code == 500
+    assert "secret" not in found.text
+
+
+def test_labels_are_inert() -> None:
+    with client(Server(Constant(LABELS[0], LABELS), uncertified=True)) as web:
+        found = web.post("/decide", json={})
+        metrics = web.get("/metrics").text
+    assert found.headers["content-type"] == "application/json"
+    assert found.headers["x-content-type-options"] == "nosniff"
+    assert found.json()["action"] == LABELS[0]
+    assert "script" not in metrics
+
+
+def test_a_full_disk_gives_503_and_recovers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    body = {"context": {"x": 0.5}}
+    with client(Server(policy(), tmp_path / "log", uncertified=True)) as web:
+        first = web.post("/decide", json=body).json()
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_write_all", full)
+            refused = web.post("/decide", json=body)
+            reward = {"decision_id": first["decision_id"], "reward": 1}
+            assert web.post("/reward", json=reward).status_code == 503
+            health = web.get("/health")
+        assert refused.status_code == 503
+        assert refused.json() == {"error": "the log cannot be written; nothing was logged"}
+        assert health.status_code == 503
+        assert "No space left" in health.json()["log_problem"]
+        assert web.post("/reward", json=reward).status_code == 200
+        assert web.get("/health").json()["status"] == "ok"
+    log = piwo.read(tmp_path / "log")
+    assert log.source.table.column("decision_id").to_pylist() == [first["decision_id"]]  # type: ignore[attr-defined]
+
+
+def test_metrics_count_requests() -> None:
+    with client(Server(policy(), uncertified=True)) as web:
+        for body in ({"context": {"x": 1}}, {"context": {"x": 2}}, {}):
+            web.post("/decide", json=body)
+        lines = web.get("/metrics").text.splitlines()
+    assert 'piwo_requests_total{path="/decide",code="200"} 2' in lines
+    assert 'piwo_requests_total{path="/decide",code="422"} 1' in lines
+    assert "piwo_decide_seconds_count 3" in lines
+
+
+def test_the_policy_is_reloaded_and_no_request_is_dropped(tmp_path: Path) -> None:
+    """Requests go on while the file is replaced, again and again, once by a damaged one."""
+    path, labels = tmp_path / "p.piwo", ["a", "b"]
+    Constant("a", labels).save(path)
+    app = application(
+        Server(path, tmp_path / "log", uncertified=True), watch=path, watch_seconds=0.005
+    )
+
+    async def requests() -> tuple[list[str], dict[str, Any]]:
+        async with app.router.lifespan_context(app), connected(app) as web:
+
+            async def until(action: str) -> list[str]:
+                seen: list[str] = []
+                for _ in range(2000):
+                    found = await asyncio.gather(*(web.post("/decide", json={}) for _ in range(4)))
+                    assert {x.status_code for x in found} == {200}
+                    seen += [x.json()["action"] for x in found]
+                    if seen[-1] == action:
+                        return seen
+                return seen
+
+            seen = await until("a")
+            Constant("b", labels).save(path)
+            seen += await until("b")
+            path.write_bytes(b"damaged")
+            for _ in range(1000):
+                await asyncio.sleep(0.005)
+                health = (await web.get("/health")).json()
+                if health["reload_problem"]:
+                    break
+            seen += await until("b")
+            return seen, health
+
+    seen, health = asyncio.run(requests())
+    assert seen[0] == "a"
+    assert seen[-1] == "b"
+    assert "p.piwo" in health["reload_problem"]
+    assert health["status"] == "ok"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    policy().save(tmp_path / "p.piwo")
+    words = [sys.executable, "-m", "piwo", "serve", str(tmp_path / "p.piwo")]
+    words += ["--log", str(tmp_path / "log"), "--epsilon", ".05", "--port", "0", "--uncertified"]
+    process = subprocess.Popen(
+        words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+", line)
+    assert found, line
+    request = urllib.request.Request(
+        f"{found[0]}/decide", json.dumps({"context": {"x": 1}}).encode()
+    )
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert json.loads(answer.read())["propensity"] > 0.02
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    assert f"piwo check {tmp_path / 'log'}" in out
+    assert len(list((tmp_path / "log").glob("decisions-*.parquet"))) == 1
