@@ -136,12 +136,9 @@ def read(
     refuse_unknown(read, roles, ROLES)
     served = served_log(source)
     if served is not None:
-        source = served.source
-        roles = _with_roles(served, roles)
-        if actions is None:
-            actions = served.actions
-        if tuple(reward_range) == (0.0, 1.0):
-            reward_range = served.reward_range
+        source, roles = served.source, _with_roles(served, roles)
+        actions = served.actions if actions is None else actions
+        reward_range = _range_of(served, reward_range)
     columns = Columns.of_roles(roles, behavior is not None)
     if isinstance(action_cost, str):
         # Globs of the context must leave it out.
@@ -240,6 +237,13 @@ def _marked(actions: Actions | None, label: str) -> Actions | None:
     if actions is None:
         return None
     return actions.with_inline_items(label)
+
+
+def _range_of(served: ServedLog, given: tuple[float, float]) -> tuple[float, float]:
+    """Return the range of the rewards: that of the folder's manifest, unless another was given."""
+    if tuple(given) == (0.0, 1.0):
+        return served.reward_range
+    return given
 
 
 def _with_roles(served: ServedLog, roles: Roles) -> Roles:
