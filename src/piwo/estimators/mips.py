@@ -104,6 +104,10 @@ class MarginalState(State):
     w2: float = 0.0
     credit: float = 0.0
     credit2: float = 0.0
+    s2: float = 0.0
+    """sum s^2 of a thinned log, else 0; see `MomentState`."""
+    crossed: float = 0.0
+    """sum s^2 times the credits of a thinned log."""
     max_weight: float = largest(default=0.0)
 
 
@@ -135,6 +139,9 @@ class MarginalSums(VectorSums[MarginalState]):
         w = over(target, logger)
         weight = batch.observed(w)
         credit = batch.observed(w * (batch.reward + self.origin))
+        s, s2, crossed = batch.thinned, 0.0, 0.0
+        if s is not None:
+            s2, crossed = float(s @ s), float(s @ credit)
         return MarginalState(
             rows=batch.count,
             total=float(batch.sampled(np.ones(len(batch))).sum()),
@@ -142,6 +149,8 @@ class MarginalSums(VectorSums[MarginalState]):
             w2=float(weight @ weight),
             credit=float(credit.sum()),
             credit2=float(credit @ credit),
+            s2=s2,
+            crossed=crossed,
             max_weight=float(w.max(initial=0.0)),
         )
 
@@ -395,8 +404,16 @@ def _require_full(target: Policy) -> None:
 
 def _exact(sums: MarginalState) -> Estimate:
     """Return the mean credit, in units of the span."""
-    moments = MomentState(rows=sums.rows, total=sums.total, rho=sums.credit, rho2=sums.credit2)
-    return mean_of_credits(moments)
+    return mean_of_credits(
+        MomentState(
+            rows=sums.rows,
+            total=sums.total,
+            rho=sums.credit,
+            rho2=sums.credit2,
+            s2=sums.s2,
+            srho=sums.crossed,
+        )
+    )
 
 
 def _estimated(sums: Floats, n: int) -> tuple[Estimate, float, float | None, float]:

@@ -257,6 +257,10 @@ class ModelState(State):
     """(3,) sum s z."""
     second: Floats = field(default_factory=lambda: np.zeros((3, 3)))
     """(3, 3) sum s^2 z z'."""
+    s2: float = 0.0
+    """sum s^2 of a thinned log, else 0; see `MomentState`."""
+    crossed: Floats = field(default_factory=lambda: np.zeros(3))
+    """(3,) sum s^2 z of a thinned log."""
 
     def along(self, direction: Floats) -> MomentState:
         """Return the sums of the credits rho = direction . z."""
@@ -265,7 +269,12 @@ class ModelState(State):
         with np.errstate(invalid="ignore", over="ignore"):
             rho2 = float(direction @ self.second @ direction)
         return MomentState(
-            rows=self.rows, total=self.total, rho=float(direction @ self.first), rho2=rho2
+            rows=self.rows,
+            total=self.total,
+            rho=float(direction @ self.first),
+            rho2=rho2,
+            s2=self.s2,
+            srho=float(direction @ self.crossed),
         )
 
     def estimate(self, correction: Correction | None) -> Estimate:
@@ -314,9 +323,11 @@ class ModelSums(VectorSums[ModelState]):
             z[:, 2] = self._weights(batch, self.correction)
             z[:, 1] = z[:, 2] * (batch.reward - q[np.arange(len(batch)), batch.action])
         total = float(batch.sampled(np.ones(len(batch))).sum())
-        z = batch.observed(z)
+        z, s, s2, crossed = batch.observed(z), batch.thinned, 0.0, np.zeros(3)
         with np.errstate(over="ignore", invalid="ignore"):
-            return ModelState(batch.count, total, z.sum(axis=0), z.T @ z)
+            if s is not None:
+                s2, crossed = float(s @ s), s @ z
+            return ModelState(batch.count, total, z.sum(axis=0), z.T @ z, s2, crossed)
 
     def _weights(self, batch: Batch, correction: Correction) -> Floats:
         pi = self.policy.logged(batch)

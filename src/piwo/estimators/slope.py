@@ -79,7 +79,7 @@ class Slope(Record):
 class PathState(State):
     """Rows, the sum of sampling weights, and (S,) sums and sums of squares of credits.
 
-    >>> PathState(1, 1.0, np.ones(2), np.ones(2)).credit.tolist()
+    >>> PathState(1, 1.0, np.ones(2), np.ones(2), 0.0, np.zeros(2)).credit.tolist()
     [1.0, 1.0]
     """
 
@@ -87,6 +87,27 @@ class PathState(State):
     total: float
     credit: Floats
     squares: Floats
+    s2: float
+    """sum s^2 of a thinned log, else 0; see `MomentState`."""
+    crossed: Floats
+    """(S,) sums of s^2 times the credits of a thinned log."""
+
+    @staticmethod
+    def nothing(scores: int) -> PathState:
+        """Return the state of no rows."""
+        return PathState(0, 0.0, np.zeros(scores), np.zeros(scores), 0.0, np.zeros(scores))
+
+    @staticmethod
+    def of(batch: Batch, credits: Sequence[Floats]) -> PathState:
+        """Return the sums of the observed credits of a batch, one array for each score."""
+        s, s2, crossed = batch.thinned, 0.0, np.zeros(len(credits))
+        with np.errstate(over="ignore", invalid="ignore"):
+            if s is not None:
+                s2, crossed = float(s @ s), np.array([float(s @ one) for one in credits])
+            credit = np.array([one.sum() for one in credits])
+            squares = np.array([(one * one).sum() for one in credits])
+        total = float(batch.sampled(np.ones(len(batch))).sum())
+        return PathState(batch.count, total, credit, squares, s2, crossed)
 
 
 @dataclass(frozen=True)
@@ -102,18 +123,13 @@ class PathSums(PolicyReduction[PathState]):
 
     def empty(self) -> PathState:
         """Return the state of no rows."""
-        return PathState(0, 0.0, *np.zeros((2, len(self.scores))))
+        return PathState.nothing(len(self.scores))
 
     def update(self, state: PathState, batch: Batch) -> PathState:
         """Return the state with a batch added."""
         pi = self.policy.logged(batch)
-        credit, squares = np.zeros((2, len(self.scores)))
-        with np.errstate(over="ignore"):
-            for i, score in enumerate(self.scores):
-                one = batch.observed(score.rho(batch, pi))
-                credit[i], squares[i] = one.sum(), (one * one).sum()
-        total = float(batch.sampled(np.ones(len(batch))).sum())
-        return state.merge(PathState(batch.count, total, credit, squares))
+        credits = [batch.observed(score.rho(batch, pi)) for score in self.scores]
+        return state.merge(PathState.of(batch, credits))
 
 
 @dataclass(frozen=True)
@@ -136,7 +152,7 @@ class ModelPathSums(VectorSums[PathState]):
 
     def empty(self) -> PathState:
         """Return the state of no rows."""
-        return PathState(0, 0.0, *np.zeros((2, len(self.scores))))
+        return PathState.nothing(len(self.scores))
 
     def block(self, batch: Batch) -> PathState:
         """Return the sums of a few rows."""
@@ -145,13 +161,11 @@ class ModelPathSums(VectorSums[PathState]):
         direct = np.einsum("ta,ta->t", self.policy.full(batch), q)
         residual = batch.reward - q[np.arange(len(batch)), batch.action]
         ones = batch.with_reward(np.ones(len(batch)))
-        credit, squares = np.zeros((2, len(self.scores)))
         with np.errstate(over="ignore", invalid="ignore"):
-            for i, score in enumerate(self.scores):
-                one = batch.observed(direct + score.rho(ones, pi) * residual)
-                credit[i], squares[i] = one.sum(), (one * one).sum()
-        total = float(batch.sampled(np.ones(len(batch))).sum())
-        return PathState(batch.count, total, credit, squares)
+            credits = [
+                batch.observed(direct + score.rho(ones, pi) * residual) for score in self.scores
+            ]
+        return PathState.of(batch, credits)
 
 
 def slope(
@@ -236,9 +250,16 @@ def slope(
     quantile = float(stdtrit(sums.rows - 1, 1.0 - delta / 2.0))
     # Each point is a width, a gamma and a value.
     points = []
-    for gamma, credit, squares in zip(tried, sums.credit, sums.squares, strict=True):
+    for gamma, credit, squares, crossed in zip(
+        tried, sums.credit, sums.squares, sums.crossed, strict=True
+    ):
         moments = MomentState(
-            rows=sums.rows, total=sums.total, rho=float(credit), rho2=float(squares)
+            rows=sums.rows,
+            total=sums.total,
+            rho=float(credit),
+            rho2=float(squares),
+            s2=sums.s2,
+            srho=float(crossed),
         )
         found = mean_of_credits(moments)
         if found.value is None or found.standard_error is None:

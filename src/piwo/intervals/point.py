@@ -49,10 +49,11 @@ class Estimator:
 
 
 def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: ARG001
-    """Return the mean credit, sum(s rho) / sum(s), with the standard error of a mean.
+    """Return the mean credit V = sum(s rho) / sum(s), with its standard error.
 
-    The standard error is None for one row. The origin plays no part: scores are defined on the unit
-    scale.
+    That is sqrt(n / (n - 1) sum s^2 (rho - V)^2) / sum(s), by the delta method if the log was
+    thinned (s, the sampling weights, are random there, too); None for one row. The origin plays no
+    part: scores are defined on the unit scale.
 
     >>> mean_of_credits(MomentState(rows=2, total=2.0, rho=2.0, rho2=4.0))
     Estimate(value=1.0, standard_error=1.0)
@@ -63,11 +64,14 @@ def mean_of_credits(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa
     value = sums.rho / sums.total
     if sums.rows < 2 or not math.isfinite(value) or not math.isfinite(sums.rho2):
         return Estimate(value, None)
-    # n / sum s, which is 1 for a log that was not thinned
-    scale = sums.rows / sums.total
-    # mean of (s rho)^2, minus the squared mean
-    spread = max(0.0, scale * scale * sums.rho2 / sums.rows - value * value)
-    return Estimate(value, math.sqrt(spread / (sums.rows - 1)))
+    # sum s^2 rho and sum s^2, which are the plain sums of a log that was not thinned
+    crossed, squares = sums.rho, sums.total
+    if sums.s2 > 0:
+        crossed, squares = sums.srho, sums.s2
+    # sum s^2 (rho - V)^2
+    spread = max(0.0, sums.rho2 - 2.0 * value * crossed + value * value * squares)
+    error = math.sqrt(spread * sums.rows / (sums.rows - 1)) / sums.total
+    return Estimate(value, error)
 
 
 def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
@@ -84,17 +88,18 @@ def importance_weighted(sums: MomentState, origin: float = 0.0) -> Estimate:
     if sums.total <= 0:
         return Estimate(None, None)
     # sums of w (R' + origin) and of its square
-    earned, squares = sums.wr, sums.w2r2
+    earned, squares, crossed = sums.wr, sums.w2r2, sums.swr
     if not math.isfinite(sums.w):
         # a row that earns 0 adds 0, although its weight is beyond float64
         earned, squares = sums.earned, sums.earned2
     elif origin != 0.0:
         earned += origin * sums.w
         squares += 2.0 * origin * sums.w2r + origin * origin * sums.w2
+        crossed += origin * sums.sw
     if math.isnan(earned):
         # rows of infinite gain and of infinite loss
         return Estimate(None, None)
-    found = mean_of_credits(replace(sums, rho=earned, rho2=squares))
+    found = mean_of_credits(replace(sums, rho=earned, rho2=squares, srho=crossed))
     if found.value is None:
         return found
     return replace(found, value=found.value - origin)
@@ -158,7 +163,8 @@ def cressie_read(sums: MomentState, origin: float = 0.0) -> Estimate:  # noqa: A
     # sums of w R - slope w and of its square
     residual = sums.wr - slope * sums.w
     squares = sums.w2r2 - 2.0 * slope * sums.w2r + slope * slope * sums.w2
-    found = mean_of_credits(replace(sums, rho=residual, rho2=squares))
+    crossed = sums.swr - slope * sums.sw
+    found = mean_of_credits(replace(sums, rho=residual, rho2=squares, srho=crossed))
     return Estimate(value, found.standard_error)
 
 

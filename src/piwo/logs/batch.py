@@ -131,6 +131,13 @@ class Batch:
         # Weights are by row; other axes of the values get axes of length 1.
         return values * self.weight.reshape(-1, *([1] * (values.ndim - 1)))
 
+    @property
+    def thinned(self) -> Floats | None:
+        """(n,) the sampling weights s of a thinned log; None for other logs."""
+        if self.unit_starts is not None:
+            return None
+        return self.weight
+
     def losses(self) -> Batch:
         """Return the rows with 1 - R in place of R: lower bounds on losses bound R from above."""
         return replace(self, reward=1.0 - self.reward)

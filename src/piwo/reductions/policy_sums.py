@@ -73,6 +73,15 @@ class MomentState(State):
     earned2: float = 0.0
     """sum of the squares of s w (R + origin)."""
 
+    s2: float = 0.0
+    """sum s^2 of a thinned log, else 0. Its means are ratios of sums, whose errors need these."""
+    sw: float = 0.0
+    """sum s^2 w of a thinned log."""
+    swr: float = 0.0
+    """sum s^2 w R of a thinned log."""
+    srho: float = 0.0
+    """sum s^2 rho of a thinned log."""
+
 
 @dataclass(frozen=True)
 class BetState(State):
@@ -242,12 +251,18 @@ class PolicySums(PolicyReduction[PolicyState]):
         sums = np.zeros(6)
         add_policy(w, reward, value, loss, better, sums)
         four = self._four(reward, w, value, loss, better, rows)
-        total, gained, s, o = float(len(batch)), float(sums[5]), batch.weight, self.origin
+        total, gained, s, o = float(len(batch)), float(sums[5]), batch.thinned, self.origin
+        ratio: dict[str, float] = {}
         if s is not None:
             # A subsampled log: the moments are those of s w, and its bet sums are not used.
             sums = np.zeros(6)
             add_policy(s * w, reward, value, loss, better, sums)
             total, gained = float(s.sum()), float((s * reward).sum())
+            ratio = {
+                "s2": float(s @ s),
+                "sw": float((s * s * w).sum()),
+                "swr": float((s * s * value).sum()),
+            }
         # w (R + o) and its square, whose terms may be beyond float64
         earned, earned2 = float(sums[2]), float(sums[4])
         if o != 0.0:
@@ -268,6 +283,7 @@ class PolicySums(PolicyReduction[PolicyState]):
             max_weight=float(w.max(initial=0.0)),
             earned=earned,
             earned2=earned2,
+            **ratio,
         )
         return moments, four
 
@@ -325,6 +341,9 @@ class PolicySums(PolicyReduction[PolicyState]):
         own = few.reward + self.origin
         with np.errstate(invalid="ignore"):
             earned = float(np.where(own != 0.0, own * np.inf, 0.0).sum())
+        s2 = 0.0
+        if few.thinned is not None:
+            s2 = float(s @ s)
         infinite = MomentState(
             rows=len(lost),
             logged=len(lost),
@@ -338,6 +357,8 @@ class PolicySums(PolicyReduction[PolicyState]):
             max_weight=np.inf,
             earned=earned,
             earned2=abs(earned),
+            s2=s2,
+            swr=credit,
         )
         return moments.merge(infinite), four.merge(added)
 
@@ -378,10 +399,19 @@ class PolicySums(PolicyReduction[PolicyState]):
     def _credits(self, moments: MomentState, batch: Batch, pi: Floats) -> MomentState:
         """Return the moments with the sums of the score's credits; those of IW are in them."""
         if isinstance(self.score, IW):
-            return replace(moments, u=moments.w, u2=moments.w2, rho=moments.wr, rho2=moments.w2r2)
+            return replace(
+                moments,
+                u=moments.w,
+                u2=moments.w2,
+                rho=moments.wr,
+                rho2=moments.w2r2,
+                srho=moments.swr,
+            )
         # sums of s u, (s u)^2, s rho, (s rho)^2, and of s rho for losses 1 - R
         u = batch.observed(self.score.rho(batch.with_reward(np.ones(len(batch))), pi))
-        rho, loss = batch.observed(self.score.rho(batch, pi)), 0.0
+        rho, loss, srho = batch.observed(self.score.rho(batch, pi)), 0.0, 0.0
+        if batch.thinned is not None:
+            srho = float((batch.thinned * rho).sum())
         if self.score.pessimistic and self.bounded:
             loss = float(batch.observed(self.score.rho(batch.losses(), pi)).sum())
         with np.errstate(over="ignore"):
@@ -393,6 +423,7 @@ class PolicySums(PolicyReduction[PolicyState]):
             u2=u2,
             rho=float(rho.sum()),
             rho2=rho2,
+            srho=srho,
             changed=changed,
             loss_rho=loss,
         )

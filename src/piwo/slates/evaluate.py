@@ -352,16 +352,15 @@ def bounds_of(
 def mean_credit(state: SlateState) -> tuple[float | None, float | None]:
     """Return the mean of Y and its standard error, on the unit scale; None if not defined."""
     sums = state.policy.moments
-    moments = MomentState(rows=sums.rows, total=sums.total, rho=state.y, rho2=state.y2)
+    moments = MomentState(
+        rows=sums.rows,
+        total=sums.total,
+        rho=state.y,
+        rho2=state.y2,
+        s2=float(state.products[-1, -1]),
+        srho=state.sy,
+    )
     found = mean_of_credits(moments)
-    squares = float(state.products[-1, -1])
-    v = found.value
-    if v is not None and found.standard_error is not None and squares != sums.total:
-        # sampling weights s: V is the ratio of sum s Y and sum s, with the parts s (Y - V)
-        spread = state.y2 - 2.0 * v * state.sy + v * v * squares
-        scale = sums.rows / (sums.rows - 1.0)
-        error = math.sqrt(max(0.0, scale * spread)) / sums.total
-        return _finite(v), _finite(error)
     return _finite(found.value), _finite(found.standard_error)
 
 
