@@ -62,6 +62,15 @@ SLATES = piwo.slates.read(
 )
 
 
+def many_slates() -> piwo.slates.SlateLog:
+    return piwo.slates.read(
+        {"s": [["a", "b"], ["b", "a"]] * 40, "rs": [[1.0, 0.0], [0.0, 1.0]] * 40},
+        slate="s",
+        rewards="rs",
+        behavior=piwo.slates.Uniform(["a", "b"]),
+    )
+
+
 PRINTED: dict[str, Callable[[str], object]] = {
     "Evaluation": lambda name: piwo.evaluate(log_of("a"), Constant("a", ["a", "b"]), name=name),
     "Selection": lambda name: piwo.select(
@@ -76,6 +85,21 @@ PRINTED: dict[str, Callable[[str], object]] = {
     ),
     "SlateEvaluation": lambda name: piwo.slates.evaluate(
         SLATES, piwo.slates.Deterministic([name]), name=name
+    ),
+    "Comparison": lambda name: piwo.compare(log_of("a"), {name: Constant("a", ["a", "b"])}),
+    "GammaPath": lambda name: piwo.evaluate(
+        log_of("a"), Constant("a", ["a", "b"]), gamma=[0.1, 0.2], estimator="ix", name=name
+    ),
+    "Decision": lambda name: piwo.decide(
+        piwo.compare(log_of("a"), {name: Constant("a", ["a", "b"])}),
+        units=piwo.Units(name[:4], decisions=name[:4]),
+    ),
+    "SlateComparison": lambda name: piwo.slates.compare(
+        SLATES, {name: piwo.slates.Deterministic(["a"])}
+    ),
+    "SlateChoice": lambda name: replace(
+        choice := piwo.slates.choose(many_slates(), piwo.slates.Deterministic(["a", "b"])),
+        evaluation=replace(choice.evaluation, name=name),
     ),
     "Positions": lambda name: piwo.slates.by_position(
         SLATES, piwo.slates.Deterministic(["a"]), name=name
@@ -145,10 +169,11 @@ def test_representations_are_printable() -> None:
     log = log_of(LABEL)
     found = piwo.compare(log, {HOSTILE: Constant(LABEL, log.actions)})
     look = piwo.Monitor(Constant(LABEL, log.actions), name=HOSTILE).update(log).look()
+    for lines in (repr(log), repr(found)):
+        assert [line for line in lines.split("\n") if not line.isprintable()] == []
+        assert "\nnote" not in lines
     for one in (
-        log,
         log.actions.preview(),
-        found,
         look,
         piwo.policies.Column(HOSTILE),
         certificate_of(HOSTILE),

@@ -504,6 +504,17 @@ CALLS: dict[str, Call] = {
         {**EVALUATE, "policy": UNIFORM, "q": None, "baseline": None, "name": "one"},
     ),
     "compare": (piwo.compare, {**EVALUATE, "policies": BOTH, "q": None, "baseline": None}),
+    "weights": (piwo.weights, {"log": LOG, "policy": UNIFORM}),
+    "decide": (
+        piwo.decide,
+        {
+            "evaluations": EVALUATIONS,
+            "health": piwo.check(LOG),
+            "units": None,
+            "at_least": 0.1,
+            "assumes": None,
+        },
+    ),
     "select": (
         piwo.select,
         {

@@ -23,7 +23,7 @@ from piwo import (
 )
 from piwo._version import __version__
 from piwo.certificates import Certificate, RegretCertificate, certify, regret_certificate
-from piwo.decision import Decision, decide
+from piwo.decision import Decision, Units, decide
 from piwo.engines import checkpointing, reporting, using
 from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators import cross_fit, estimate_propensities
@@ -86,6 +86,7 @@ __all__ = [
     "PseudoLoss",
     "RegretCertificate",
     "Selection",
+    "Units",
     "UsageError",
     "Watch",
     "__version__",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from piwo.certificates.certificate import Certificate
-from piwo.checks import check_kind, check_positive
+from piwo.checks import check_finite, check_kind, check_positive, shown
 from piwo.errors import UsageError
 from piwo.evaluation.record import Evaluation
 from piwo.health.record import Health, label_text
@@ -227,7 +227,22 @@ def decide(
     Keep today's system: constant:a is not proved better on 4 decisions; it may earn up to 0.5 more,
     or 0.6 less, a decision.
     """
-    listed = list(evaluations.values() if isinstance(evaluations, Mapping) else evaluations)
+    given: Any = evaluations
+    if isinstance(evaluations, Mapping):
+        given = evaluations.values()
+    if not isinstance(given, Iterable) or isinstance(given, str):
+        raise UsageError(
+            f"{argument('evaluations')} is {shown(evaluations)}, expected the evaluations of "
+            "piwo.compare, or a list of them"
+        )
+    listed = list(given)
+    for one in listed:
+        check_kind("evaluations", one, Evaluation, "; piwo.evaluate and piwo.compare make them")
+    check_kind("health", health, (Health, type(None)), "; piwo.check makes one")
+    check_kind("units", units, (Units, type(None)))
+    if at_least is not None:
+        check_finite("at_least", at_least)
+    check_kind("assumes", assumes, (str, type(None)))
     if not listed:
         raise UsageError(f"{argument('evaluations')} is empty; pass at least one")
     first = listed[0]

@@ -415,6 +415,19 @@ def test_sampling_weights_weigh_both_sides_and_make_no_finite_sample_claim() -> 
     assert any("thinned" in note for note in result.notes)
 
 
+def test_the_error_of_a_thinned_log_is_that_of_a_ratio():
+    # V = (1 2 + 3 0 + 2 2)/6 = 1; sum s^2 (w R - V)^2 = 1 + 9 + 4, times 3/2, over 6^2
+    log = piwo.Log.from_arrays(
+        action=["a", "b", "a"],
+        reward=[1, 1, 1],
+        propensity=[0.5] * 3,
+        weight=[1, 3, 2],
+    )
+    found = piwo.evaluate(log, piwo.policies.Constant("a", log.actions), interval="normal")
+    assert found.value == pytest.approx(1.0, abs=1e-12)
+    assert found.standard_error == pytest.approx((14 * 1.5) ** 0.5 / 6, rel=1e-12)
+
+
 # --- what must not change the answer
 
 

@@ -118,6 +118,31 @@ def thinned_log():
     return piwo.Log.from_arrays(action=action, reward=reward, propensity=[0.5] * 200, weight=weight)
 
 
+@pytest.mark.parametrize("estimator", ["iw", "snips", "cressie-read", "dr"])
+def test_normal_intervals_of_logs_whose_failures_were_thinned_hold(estimator):
+    """The number of rows that were kept is random, and the sum of the weights with it."""
+    wrong = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        action = rng.integers(0, 2, 3000)
+        reward = (rng.random(3000) < np.where(action == 1, 0.35, 0.25)).astype(float)
+        rate = np.where(reward > 0, 1.0, 0.1)
+        kept = rng.random(3000) < rate
+        log = piwo.Log.from_arrays(
+            action=action[kept],
+            reward=reward[kept],
+            propensity=np.full(kept.sum(), 0.5),
+            weight=1.0 / rate[kept],
+        )
+        policy, own = piwo.policies.Constant(1, log.actions), {"estimator": estimator}
+        if estimator == "dr":
+            own["q"] = np.full((kept.sum(), 2), 0.3)
+        found = piwo.evaluate(log, policy, interval="normal", delta=0.1, **own)
+        wrong += not found.lower <= 0.35 <= found.upper
+    # 20 and three standard deviations; with the sum of weights as a constant, 76 for "iw"
+    assert wrong <= 33
+
+
 @pytest.mark.parametrize(
     "score", [piwo.IW(), piwo.IX(0.01), piwo.LSLinear(0.01)], ids=lambda s: s.label
 )

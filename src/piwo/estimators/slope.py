@@ -98,14 +98,14 @@ class PathState(State):
         return PathState(0, 0.0, np.zeros(scores), np.zeros(scores), 0.0, np.zeros(scores))
 
     @staticmethod
-    def of(batch: Batch, credits: Sequence[Floats]) -> PathState:
+    def of(batch: Batch, each: Sequence[Floats]) -> PathState:
         """Return the sums of the observed credits of a batch, one array for each score."""
-        s, s2, crossed = batch.thinned, 0.0, np.zeros(len(credits))
+        s, s2, crossed = batch.thinned, 0.0, np.zeros(len(each))
         with np.errstate(over="ignore", invalid="ignore"):
             if s is not None:
-                s2, crossed = float(s @ s), np.array([float(s @ one) for one in credits])
-            credit = np.array([one.sum() for one in credits])
-            squares = np.array([(one * one).sum() for one in credits])
+                s2, crossed = float(s @ s), np.array([float(s @ one) for one in each])
+            credit = np.array([one.sum() for one in each])
+            squares = np.array([(one * one).sum() for one in each])
         total = float(batch.sampled(np.ones(len(batch))).sum())
         return PathState(batch.count, total, credit, squares, s2, crossed)
 
@@ -128,8 +128,8 @@ class PathSums(PolicyReduction[PathState]):
     def update(self, state: PathState, batch: Batch) -> PathState:
         """Return the state with a batch added."""
         pi = self.policy.logged(batch)
-        credits = [batch.observed(score.rho(batch, pi)) for score in self.scores]
-        return state.merge(PathState.of(batch, credits))
+        each = [batch.observed(score.rho(batch, pi)) for score in self.scores]
+        return state.merge(PathState.of(batch, each))
 
 
 @dataclass(frozen=True)
@@ -162,10 +162,10 @@ class ModelPathSums(VectorSums[PathState]):
         residual = batch.reward - q[np.arange(len(batch)), batch.action]
         ones = batch.with_reward(np.ones(len(batch)))
         with np.errstate(over="ignore", invalid="ignore"):
-            credits = [
+            each = [
                 batch.observed(direct + score.rho(ones, pi) * residual) for score in self.scores
             ]
-        return PathState.of(batch, credits)
+        return PathState.of(batch, each)
 
 
 def slope(

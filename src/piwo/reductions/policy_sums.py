@@ -252,17 +252,14 @@ class PolicySums(PolicyReduction[PolicyState]):
         add_policy(w, reward, value, loss, better, sums)
         four = self._four(reward, w, value, loss, better, rows)
         total, gained, s, o = float(len(batch)), float(sums[5]), batch.thinned, self.origin
-        ratio: dict[str, float] = {}
+        s2, sw, swr = 0.0, 0.0, 0.0
         if s is not None:
             # A subsampled log: the moments are those of s w, and its bet sums are not used.
             sums = np.zeros(6)
             add_policy(s * w, reward, value, loss, better, sums)
             total, gained = float(s.sum()), float((s * reward).sum())
-            ratio = {
-                "s2": float(s @ s),
-                "sw": float((s * s * w).sum()),
-                "swr": float((s * s * value).sum()),
-            }
+            s2 = float(s @ s)
+            sw, swr = float((s * s * w).sum()), float((s * s * value).sum())
         # w (R + o) and its square, whose terms may be beyond float64
         earned, earned2 = float(sums[2]), float(sums[4])
         if o != 0.0:
@@ -283,7 +280,9 @@ class PolicySums(PolicyReduction[PolicyState]):
             max_weight=float(w.max(initial=0.0)),
             earned=earned,
             earned2=earned2,
-            **ratio,
+            s2=s2,
+            sw=sw,
+            swr=swr,
         )
         return moments, four
 

@@ -15,7 +15,7 @@ from piwo.slates.log import SlateLog
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.result import SlateEvaluation
 from piwo.slates.sums import reduce_slates
-from piwo.visible import visible_lines
+from piwo.visible import visible
 
 __all__ = ["SlateComparison", "compare"]
 
@@ -41,9 +41,10 @@ class SlateComparison(Record):
     def __str__(self) -> str:
         lines = [str(one) for one in self.evaluations]
         for name, why in self.left_out.items():
-            lines += [f"{name}: not by {estimator}: {text}" for estimator, text in why.items()]
-        lines += [f"note: {note}" for note in self.notes]
-        return visible_lines("\n".join(lines).split("\n"))
+            for estimator, text in why.items():
+                lines.append(visible(f"{name}: not by {estimator}: {text}"))
+        lines += [visible(f"note: {note}") for note in self.notes]
+        return "\n".join(lines)
 
 
 def compare(
