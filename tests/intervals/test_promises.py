@@ -133,11 +133,15 @@ def test_normal_intervals_of_logs_whose_failures_were_thinned_hold(estimator):
             reward=reward[kept],
             propensity=np.full(kept.sum(), 0.5),
             weight=1.0 / rate[kept],
+            actions=[0, 1],
         )
-        policy, own = piwo.policies.Constant(1, log.actions), {"estimator": estimator}
+        policy = piwo.policies.Constant(1, log.actions)
         if estimator == "dr":
-            own["q"] = np.full((kept.sum(), 2), 0.3)
-        found = piwo.evaluate(log, policy, interval="normal", delta=0.1, **own)
+            q = np.full((kept.sum(), 2), 0.3)
+            found = piwo.estimators.doubly_robust(log, policy, q, delta=0.1)
+            wrong += abs(found.value - 0.35) > 1.645 * found.standard_error
+            continue
+        found = piwo.evaluate(log, policy, estimator=estimator, interval="normal", delta=0.1)
         wrong += not found.lower <= 0.35 <= found.upper
     # 20 and three standard deviations; with the sum of weights as a constant, 76 for "iw"
     assert wrong <= 33

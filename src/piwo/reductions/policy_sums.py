@@ -259,7 +259,8 @@ class PolicySums(PolicyReduction[PolicyState]):
             add_policy(s * w, reward, value, loss, better, sums)
             total, gained = float(s.sum()), float((s * reward).sum())
             s2 = float(s @ s)
-            sw, swr = float((s * s * w).sum()), float((s * s * value).sum())
+            squares = s * s * w
+            sw, swr = float(squares.sum()), float((squares * reward).sum())
         # w (R + o) and its square, whose terms may be beyond float64
         earned, earned2 = float(sums[2]), float(sums[4])
         if o != 0.0:
