@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PYTHONDONTWRITEBYTECODE = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo fuzz gallery test-notebooks screenshots test test-browser test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
+.PHONY: help demo fuzz gallery site test-notebooks screenshots test test-browser test-clusters test-statistics check lint format types layers rules examples runtime-types oldest \
 	test-duckdb-extensions clean
 # A stamp is removed when its recipe fails, and no two recipes install into one environment at once.
 .DELETE_ON_ERROR:
@@ -37,7 +37,8 @@ help:
 	@echo "make fuzz            damage COUNT files (20000) and watch what the command makes of them"
 	@echo "make test-notebooks  run the notebooks of docs/notebooks"
 	@echo "make gallery         draw the figures of docs/gallery.md"
-	@echo "make check           lint, format, types, layers, house rules, docstring examples"
+	@echo "make site            the documentation site in build/site; warnings are errors"
+	@echo "make check           lint, format, types, layers, house rules, docstring examples, the site"
 	@echo "make runtime-types   the tests again, with every annotation checked while they run"
 	@echo "make oldest          the tests with the oldest dependencies that pyproject.toml allows"
 	@echo "make test-duckdb-extensions"
@@ -109,7 +110,7 @@ fuzz: $(VENV)/test.stamp
 	$(BIN)/python tests/fuzz/fuzzer.py --count $(COUNT) $(FUZZ_ARGS)
 
 # ------------------------------------------------------------------------------------------------------ checks
-check: lint format types layers rules examples
+check: lint format types layers rules site examples
 	@echo "All checks passed."
 
 lint: $(VENV)/dev.stamp
@@ -135,6 +136,10 @@ rules: $(VENV)/dev.stamp
 	$(BIN)/python scripts/check_stray.py
 	$(BIN)/python scripts/check_docstrings.py
 	$(BIN)/python scripts/check_docs.py
+
+# Links to pages, sections and pictures are checked as well. The variable silences an advertisement.
+site: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The examples are run with runtime type checks on , in a temporary directory (scripts/pytest_examples.py).
 examples: $(VENV)/dev.stamp

@@ -26,6 +26,7 @@ AT_ROOT = frozenset(
         "experiments",
         "LICENSE",
         "Makefile",
+        "mkdocs.yml",
         "pyproject.toml",
         "README.md",
         "scripts",
