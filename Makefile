@@ -139,7 +139,7 @@ rules: $(VENV)/dev.stamp
 
 # Links to pages, sections and pictures are checked as well. The variable silences an advertisement.
 site: $(VENV)/dev.stamp
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # The examples are run with runtime type checks on , in a temporary directory (scripts/pytest_examples.py).
 examples: $(VENV)/dev.stamp

@@ -1,7 +1,8 @@
-"""House rules on the pages: the reference lists every public name, and the changelog the version.
+"""House rules on the pages: the reference lists every public name, the site every page.
 
 Every name in `piwo.__all__` stands in `docs/reference.md`, as code. CHANGELOG.md has a section for
 the version in `src/piwo/_version.py`. The reference is checked from the day that `docs/` exists.
+The navigation in `mkdocs.yml` lists every page below `docs/`.
 """
 
 import ast
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from house import Finding, main, parse
 
-RULE = "docs/reference.md names all of piwo.__all__, CHANGELOG.md the version"
+RULE = "docs/reference.md names all of piwo.__all__, mkdocs.yml all pages, CHANGELOG.md the version"
 
 
 def constant(path: Path, name: str) -> object:
@@ -49,6 +50,19 @@ def check(root: Path) -> Iterator[Finding]:
     for name in public:
         if not re.search(rf"`[^`\n]*\b{re.escape(name)}\b[^`\n]*`", text):
             yield Finding(reference, 1, f"`piwo.{name}` is public but not described")
+    yield from check_navigation(root)
+
+
+def check_navigation(root: Path) -> Iterator[Finding]:
+    """Pages that the site would leave out of its navigation."""
+    site = root / "mkdocs.yml"
+    if not site.exists():
+        return
+    listed = set(re.findall(r":\s(\S+\.md)$", site.read_text(encoding="utf-8"), re.MULTILINE))
+    for page in sorted((root / "docs").rglob("*.md")):
+        name = page.relative_to(root / "docs").as_posix()
+        if name not in listed:
+            yield Finding(page, 1, f"give the page a place in the nav of mkdocs.yml: {name}")
 
 
 if __name__ == "__main__":

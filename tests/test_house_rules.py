@@ -75,6 +75,7 @@ BAD = {
     ],
     "check_docs": [
         {"docs/reference.md": "`piwo.halve(x)`\n"},
+        {"mkdocs.yml": "nav:\n  - Home: index.md\n"},
         {"CHANGELOG.md": "# Changelog\n"},
     ],
     "check_docstrings": [
