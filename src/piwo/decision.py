@@ -14,7 +14,7 @@ from piwo.evaluation.record import Evaluation
 from piwo.health.record import Health, label_text
 from piwo.messages import Note, argument
 from piwo.records import Record
-from piwo.visible import visible
+from piwo.visible import number, visible
 
 __all__ = ["Decision", "Units", "decide", "decide_by_certificate", "rounded"]
 
@@ -83,7 +83,7 @@ class Units:
     def gain(self, value: float, text: str | None = None) -> str:
         """Return a number of the reward's unit, or a text for it, with the unit's name."""
         if text is None:
-            text = f"{value * self.per:.4g}"
+            text = number(value * self.per)
         return f"{text} {self.unit}".rstrip()
 
 

@@ -153,22 +153,22 @@ class Ruler:
             scaled = near
         whole = rounded(scaled)
         if self.decimals <= 0:
-            return f"{whole * 10**-self.decimals}"
-        return f"{whole / 10.0**self.decimals:.{self.decimals}f}"
+            return f"{whole * 10**-self.decimals:,}"
+        return f"{whole / 10.0**self.decimals:,.{self.decimals}f}"
 
 
 def field_rows(columns: Mapping[str, Sequence[Any]]) -> tuple[tuple[str, str], ...]:
     """Return the columns of a record with one row as rows of a name and a text; unknown ones go.
 
     >>> field_rows({"value": [0.123456], "upper": [None], "rows": [20_000]})
-    (('value', '0.1235'), ('rows', '20000'))
+    (('value', '0.1235'), ('rows', '20,000'))
     """
     rows = []
     for name, (value,) in columns.items():
         if value is None:
             continue
         text = str(value)
-        if isinstance(value, float):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             text = number(value)
         rows.append((name, text))
     return tuple(rows)

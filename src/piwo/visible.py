@@ -116,17 +116,22 @@ def table(header: Iterable[object], rows: Iterable[Iterable[object]]) -> list[st
 
 
 def number(value: float | None) -> str:
-    """Return a number with four digits, "-" for None.
+    """Return a number as it is shown everywhere: four digits, "-" for None.
+
+    Numbers from 10,000 on are whole, with separators, and never like 3e+04.
 
     >>> number(0.123456), number(None), number(12345.6), number(float("inf"))
-    ('0.1235', '-', '12346', 'beyond float64')
+    ('0.1235', '-', '12,346', 'beyond float64')
+    >>> number(9999.7), number(-30_000.0), number(0.0)
+    ('10,000', '-30,000', '0')
     """
     if value is None:
         return "-"
     if value == math.inf:
         return "beyond float64"
-    if 1e4 <= abs(value) < 1e15:
-        return f"{value:.0f}"
+    # four digits of 9999.5 are 1e+04
+    if 9999.5 <= abs(value) < 1e15:
+        return f"{value:,.0f}"
     return f"{value:.4g}"
 
 

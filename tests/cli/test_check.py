@@ -14,7 +14,7 @@ OPEN_BANDIT = ("--action", "item_id", "--reward", "click", "--propensity", "prop
 def test_a_fit_log(piwo, learnable: Path, roles) -> None:
     done = piwo("check", learnable, *roles)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("verdict: fit\n")
+    assert done.out.startswith("Fit for use: ")
     assert (
         done.out.splitlines()[-1]
         == f"next: piwo evaluate {learnable} {' '.join(roles)} --policy uniform"
@@ -33,7 +33,7 @@ def test_an_unfit_log_is_a_no(piwo, tmp_path: Path) -> None:
     )
     done = piwo("check", log)
     assert (done.code, done.err) == (1, "")
-    assert done.out.startswith("verdict: unfit\n")
+    assert done.out.startswith("Unfit for use: its propensities do not match")
     assert "next: repair the log first" in done.out
     page = piwo("check", log, "--json")
     assert page.code == 1
@@ -101,7 +101,7 @@ def test_the_context_that_is_named_is_looked_at_and_the_next_command_keeps_what_
     assert (plain.code, "missing" in plain.out) == (0, False)
     done = piwo("check", path, *roles, "--context", "user_*", "--policy", "constant:1")
     assert done.code == 0
-    assert "verdict: fit with care" in done.out
+    assert "Fit for use with care: context values are missing" in done.out
     assert (
         "context values are missing, of 343 rows: 'user_age' in 86; learning refuses such rows"
         in done.out

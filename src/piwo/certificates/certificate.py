@@ -25,6 +25,7 @@ from piwo.records import (
     text,
     whole,
 )
+from piwo.visible import number as shown
 from piwo.visible import visible_lines
 
 __all__ = ["NO_BOUND", "SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
@@ -431,13 +432,13 @@ _OLD_ABOUT = "the certificate is of the policy learned from "
 """The text of the note that earlier versions wrote instead of the field `about`."""
 
 
-def _shown(number: float | None) -> str:
-    if number is None:
+def _shown(value: float | None) -> str:
+    if value is None:
         return "?"
-    return f"{number:.4g}"
+    return shown(value)
 
 
 def _at_least(bound: float | None) -> str:
     if bound is None:
         return "no bound"
-    return f"at least {bound:.4g}"
+    return f"at least {shown(bound)}"

@@ -122,10 +122,10 @@ class RegretCertificate(SavedRecord):
             if most is None:
                 lines.append(f"  below {other}: no bound")
             elif most >= 0:
-                lines.append(f"  below {other} by at most {most:.4g}")
+                lines.append(f"  below {other} by at most {shown(most)}")
             else:
                 # A negative regret is an improvement.
-                lines.append(f"  better than {other} by at least {-most:.4g}")
+                lines.append(f"  better than {other} by at least {shown(-most)}")
         if self.logger == ASSUMED_FIXED:
             lines.append(f"  assumes {assumed_fixed(self.unit)}")
         elif self.logger == "fixed" and self.unit is None:

@@ -417,7 +417,7 @@ def _policy_table(found: Mapping[str, piwo.Evaluation]) -> list[str]:
     first = next(iter(found.values()))
     method = first.estimator
     if first.gamma is not None:
-        method += f", gamma {first.gamma:.4g}"
+        method += f", gamma {number(first.gamma)}"
     header = [
         "policy",
         f"value ({method})",

@@ -34,7 +34,7 @@ from piwo.learners.terms import guardrails_of_learned, segments_of_learned
 from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
-from piwo.visible import table, visible, without_secrets
+from piwo.visible import number, table, visible, without_secrets
 
 __all__ = ["learn"]
 
@@ -342,4 +342,4 @@ def _cell(value: float | str | None) -> str:
         return "-"
     if isinstance(value, str):
         return value
-    return f"{value:.4g}"
+    return number(value)

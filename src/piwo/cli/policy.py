@@ -33,7 +33,7 @@ from piwo.policies.provenance import record_in
 from piwo.sources.paths import files_of
 from piwo.sources.query import ColumnType
 from piwo.sources.source import Source
-from piwo.visible import visible
+from piwo.visible import number, visible
 
 __all__ = ["act", "read_contexts", "show"]
 
@@ -164,7 +164,7 @@ def _shortened(value: Any) -> str:
             few += ", ..."
         return f"{len(value)}: {few}"
     if isinstance(value, float):
-        value = f"{value:.4g}"
+        value = number(value)
     return visible(value)
 
 

@@ -29,7 +29,7 @@ from piwo.reductions import Joint, MomentState, PolicyReduction, PolicySums, Vec
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW
 from piwo.scores.ratio import over
-from piwo.visible import visible_lines
+from piwo.visible import number, visible_lines
 
 __all__ = ["MarginalEstimate", "mips"]
 
@@ -88,8 +88,8 @@ class MarginalEstimate(Record):
         ends = "no interval"
         if self.lower is not None:
             level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
-            ends = f"{level} [{self.lower:.4g}, {self.upper:.4g}], asymptotic"
-        lines = [f"{self.name}: {self.value:.4g} (mips), {ends}"]
+            ends = f"{level} [{number(self.lower)}, {number(self.upper)}], asymptotic"
+        lines = [f"{self.name}: {number(self.value)} (mips), {ends}"]
         lines += [f"  note: {note}" for note in self.notes]
         return visible_lines(lines)
 

@@ -28,7 +28,7 @@ from piwo.reductions import MomentState, State, VectorSums
 from piwo.reductions.reduce import reduce
 from piwo.scores import IX, Score
 from piwo.sources.frames import is_frame
-from piwo.visible import visible_lines
+from piwo.visible import number, visible_lines
 
 __all__ = [
     "Correction",
@@ -80,8 +80,8 @@ class ModelEstimate(Record):
     def __str__(self) -> str:
         ends = "no interval"
         if self.lower is not None:
-            ends = f"[{self.lower:.4g}, {self.upper:.4g}], asymptotic"
-        value = f"{self.value:.4g} ({self.estimator})"
+            ends = f"[{number(self.lower)}, {number(self.upper)}], asymptotic"
+        value = f"{number(self.value)} ({self.estimator})"
         lines = [f"{self.name}: {value}, {100.0 * (1.0 - self.delta):.6g}% interval {ends}"]
         lines += [f"  note: {note}" for note in self.notes]
         return visible_lines(lines)

@@ -14,6 +14,7 @@ from piwo.errors import UsageError
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.records import Record, jsonable, maybe, number, text
+from piwo.visible import number as shown
 from piwo.visible import visible
 
 __all__ = [
@@ -265,10 +266,10 @@ class GuardrailResult(Record):
         """The bounds in words."""
         if self.lower is None or self.upper is None:
             return "no bound"
-        shown = f"between {self.lower:.4g} and {self.upper:.4g}"
+        between = f"between {shown(self.lower)} and {shown(self.upper)}"
         if self.over is not None:
-            return f"difference {shown}"
-        return shown
+            return f"difference {between}"
+        return between
 
     def __str__(self) -> str:
         return f"{self.guardrail}: {self.words} ({self.ends})"

@@ -38,7 +38,7 @@ from piwo.reductions.blocks import Partition
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW
 from piwo.sources.table import TableSource
-from piwo.visible import visible_lines
+from piwo.visible import number, visible_lines
 
 __all__ = ["Look", "Monitor"]
 
@@ -96,12 +96,12 @@ class Look(Record):
     def __str__(self) -> str:
         value = "not defined"
         if self.value is not None:
-            value = f"{self.value:.4g}"
+            value = number(self.value)
         ends = "no interval"
         if self.lower is not None:
             ends = f"{100.0 * (1.0 - self.delta):.6g}% interval {ends_text(self.lower, self.upper)}"
         if self.improvement_lower is not None:
-            ends += f", improvement at least {self.improvement_lower:.4g}"
+            ends += f", improvement at least {number(self.improvement_lower)}"
         if self.lower is not None:
             ends += ", at all looks together"
         bets = f"({self.interval}, horizon {self.horizon})"

@@ -12,6 +12,7 @@ from piwo.intervals.deadline import beyond_horizon
 from piwo.logs.log import Log
 from piwo.logs.provable import assumed_of_logger, unit_note
 from piwo.messages import Note, argument
+from piwo.visible import number as shown
 from piwo.visible import p_value
 
 __all__ = [
@@ -225,12 +226,12 @@ def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     if refuted or (z is not None and z > 4):
         evidence = []
         if z is not None:
-            evidence.append(f"z = {z:.3g}")
+            evidence.append(f"z = {shown(z)}")
         if found.own_p is not None:
             evidence.append(p_value(found.own_p))
         mean, end = "beyond float64", ""
         if math.isfinite(made.mean_weight):
-            mean = f"{made.mean_weight:.4g}"
+            mean = shown(made.mean_weight)
         if refuted:
             end = ", and no bound is given"
         yield Note(
@@ -241,7 +242,7 @@ def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
         )
     elif z is not None and z < -4 and (error_bound is None or error_bound.exact):
         yield Note(
-            f"the mean weight is {made.mean_weight:.4g}, expected 1: the policy plays what "
+            f"the mean weight is {shown(made.mean_weight)}, expected 1: the policy plays what "
             "the logger never did, or the logged propensities are too large",
             kind="propensity-mismatch",
         )
@@ -266,13 +267,13 @@ def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     reach = ""
     if made.value is not None and math.isfinite(high):
         most = made.value + made.unsupported_mass * (high - low)
-        reach = f"; with the highest it would be {most:.4g}"
+        reach = f"; with the highest it would be {shown(most)}"
     which = "were never logged"
     if found.unsupported is not None:
         which = "the logger could not take there (propensity 0)"
     yield Note(
-        f"the policy gives probability {made.unsupported_mass:.4g} to actions that {which}; what "
-        f"they would have earned is unknown, the value counts it as the lowest reward{reach}",
+        f"the policy gives probability {shown(made.unsupported_mass)} to actions that {which}; "
+        f"what they would have earned is unknown, the value counts it as the lowest reward{reach}",
         kind="never-logged",
     )
 
@@ -319,7 +320,7 @@ def _rate_cap(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa:
         return
     without = "none"
     if made.upper_without_cap is not None:
-        without = f"{made.upper_without_cap:.4g}"
+        without = shown(made.upper_without_cap)
     yield Note(
         f"the upper end assumes E[reward | context, action] <= {made.rate_cap:.6g} for every "
         "context and action (declared; this log does not contradict it, and cannot test it where "

@@ -18,7 +18,7 @@ from piwo.intervals import Evidence, IntervalMethod
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.reductions.rate_cells import RateCellState
-from piwo.visible import p_value
+from piwo.visible import number, p_value
 
 __all__ = ["RateCap"]
 
@@ -119,9 +119,9 @@ class RateCap:
         if upper < lower:
             value = evidence.log.value
             raise DataError(
-                f"{self._contradicted}: the value of {whose} is at most {value(upper):.4g} under "
-                f"it, and at least {value(lower):.4g} without; declare a higher one, or leave it "
-                "out"
+                f"{self._contradicted}: the value of {whose} is at most {number(value(upper))} "
+                f"under it, and at least {number(value(lower))} without; declare a higher one, or "
+                "leave it out"
             )
         reduced = replace(
             evidence,
@@ -154,6 +154,6 @@ class RateCap:
             which = f"rows of weight {weight:g} to {2 * weight:g} under {whose}"
         raise DataError(
             f"{self._contradicted}: {which} earned "
-            f"{evidence.log.value(float(won / (lost + won))):.4g} on average ({p_value(p)}); "
+            f"{number(evidence.log.value(float(won / (lost + won))))} on average ({p_value(p)}); "
             "declare a higher one, or leave it out"
         )

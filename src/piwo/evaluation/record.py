@@ -12,7 +12,7 @@ from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.segment import Segment
 from piwo.messages import Note
 from piwo.records import Record, frames_field
-from piwo.visible import visible, visible_lines
+from piwo.visible import number, visible, visible_lines
 
 __all__ = [
     "Evaluation",
@@ -174,7 +174,7 @@ class Evaluation(Record):
     def __str__(self) -> str:
         value, said = "not defined", None
         if self.value is not None:
-            value = f"{self.value:.4g}"
+            value = number(self.value)
         line = f"{self.name}: {value} ({self.estimator}), {self._interval}"
         # the line itself says why there is no interval
         if self.no_interval is not None:
@@ -304,9 +304,9 @@ def ends_text(lower: float | None, upper: float | None) -> str:
     """
     first, last = "no lower end", "no upper end"
     if lower is not None:
-        first = f"{lower:.4g}"
+        first = number(lower)
     if upper is not None:
-        last = f"{upper:.4g}"
+        last = number(upper)
     return f"[{first}, {last}]"
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from piwo.messages import Note
 from piwo.records import Record, jsonable, maybe, number, text, whole
+from piwo.visible import number as shown
 from piwo.visible import visible
 
 __all__ = ["Segment", "changes_text", "segments_note"]
@@ -106,10 +107,10 @@ class Segment(Record):
     def __str__(self) -> str:
         value = "not defined"
         if self.value is not None:
-            value = f"{self.value:.4g}"
+            value = shown(self.value)
         parts = [f"{value}, {_bounds_text(self)}"]
         if self.improvement_lower is not None:
-            parts.append(f"improvement at least {self.improvement_lower:.4g}")
+            parts.append(f"improvement at least {shown(self.improvement_lower)}")
         parts.append(self.changes)
         size = f"{self.rows} rows"
         if self.units is not None:
@@ -121,10 +122,10 @@ def _bounds_text(one: Segment) -> str:
     if one.lower is None and one.upper is None:
         return "no bound"
     if one.upper is None:
-        return f"at least {one.lower:.4g}"
+        return f"at least {shown(one.lower)}"
     if one.lower is None:
-        return f"at most {one.upper:.4g}"
-    return f"between {one.lower:.4g} and {one.upper:.4g}"
+        return f"at most {shown(one.upper)}"
+    return f"between {shown(one.lower)} and {shown(one.upper)}"
 
 
 def changes_text(today: Mapping[str, float], then: Mapping[str, float]) -> str:

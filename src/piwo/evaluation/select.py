@@ -20,7 +20,7 @@ from piwo.intervals.matching import check_named
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.records import Record, frames_field, jsonable
-from piwo.visible import visible_lines
+from piwo.visible import number, visible_lines
 
 __all__ = ["Selection", "select"]
 
@@ -156,7 +156,7 @@ class Selection(Record):
         """Return the selection in words, a line each statement."""
         picked = "none has a bound"
         if self.best is not None:
-            picked = f"{self.best}, at least {self.best_lower:.4g}"
+            picked = f"{self.best}, at least {number(self.best_lower)}"
         rate = f"at a false discovery rate of {100 * self.rate:.4g} %"
         over = next(iter(self.evaluations.values())).over
         lines = [
@@ -164,7 +164,7 @@ class Selection(Record):
             f"better than {over}: certified {_names(self.certified)}; {rate} {_names(self.better)}",
         ]
         if self.above is not None:
-            lines.append(f"above {self.threshold:.4g}, {rate}: {_names(self.above)}")
+            lines.append(f"above {number(self.threshold)}, {rate}: {_names(self.above)}")
         return lines
 
     def __str__(self) -> str:

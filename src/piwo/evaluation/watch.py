@@ -29,7 +29,7 @@ from piwo.reductions.digest import Digest
 from piwo.reductions.reduce import reduce
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
-from piwo.visible import without_secrets
+from piwo.visible import number, without_secrets
 
 __all__ = ["Watch", "WatchLook"]
 
@@ -258,8 +258,8 @@ class Watch:
             for one in last.policies:
                 if one.name in self.certified:
                     gains.append(
-                        f"{one.name} earns at least {one.improvement_lower:.4g} a row more than "
-                        "the logging policy"
+                        f"{one.name} earns at least {number(one.improvement_lower)} a row more "
+                        "than the logging policy"
                     )
             return f"certified: {'; '.join(gains)} ({level})"
         if any(one.lower is None for one in last.policies):
@@ -415,8 +415,8 @@ class Watch:
                 if one.name in look.certified:
                     return Note(
                         f"{one.name} was certified on {look.date} (at least "
-                        f"{one.improvement_lower:.4g} a row more, {look.rows} rows), and is not by "
-                        "all rows so far: contexts or rewards may have changed since",
+                        f"{number(one.improvement_lower)} a row more, {look.rows:,} rows), and is "
+                        "not by all rows so far: contexts or rewards may have changed since",
                         kind="was-certified",
                     )
         return None

@@ -34,6 +34,12 @@ __all__ = [
 Verdict = Literal["fit", "fit with care", "unfit"]
 Severity = Literal["unfit", "care", "note"]
 
+_VERDICTS: Mapping[Verdict, str] = {
+    "fit": "Fit for use",
+    "fit with care": "Fit for use with care",
+    "unfit": "Unfit for use",
+}
+
 TABLE_ROWS = 1000
 """Rows of the per-action table: those with the most evidence against them."""
 _SHOWN = 10
@@ -44,6 +50,65 @@ _TWINS = 0.01
 """Fewer rows that equal an earlier one change nothing that is shown."""
 _WIDEST = 32
 """Characters of a label in the text."""
+_IN_WORDS = {
+    "propensity-error": (
+        "its propensities are estimated, or may be too small",
+        "log the probability with which each action is drawn",
+    ),
+    "no-overlap": (
+        "the policy never takes a logged action",
+        "evaluate a policy that takes actions of the logger",
+    ),
+    "effective-sample": (
+        "few of its observations carry the value of this policy",
+        "evaluate policies closer to the logger, or log more exploration",
+    ),
+    "policy-not-in-log": (
+        "part of what the policy plays is not in the log",
+        "evaluate policies closer to the logger, or log those actions",
+    ),
+    "propensities-too-small": (
+        "its propensities do not match how often actions were taken",
+        "log the probability with which each action was really drawn",
+    ),
+    "copies": ("rows are copies of other rows", f"name a unique id ({argument('key')})"),
+    "logger": ("the logger changed", f"declare how it learned ({argument('logger', 'learning')})"),
+    "units": (
+        "rows of one user or session depend on each other",
+        f"name the column of users or sessions ({argument('unit')})",
+    ),
+    "eligible": (
+        "propensities and lists of eligible actions disagree",
+        "log both from one place",
+    ),
+    "item-age": (
+        "propensities are wrong for actions of some ages",
+        "find out what they were at the time",
+    ),
+    "one-action": (
+        "it has one action, so there is nothing to compare",
+        f"give the list if others could be taken ({argument('actions', '[...]')})",
+    ),
+    "no-exploration": (
+        "the logger never explored",
+        "log the decisions of a policy that draws its actions",
+    ),
+    "never-logged": (
+        "actions that the policy takes were never logged",
+        "log them, or keep new policies away from them",
+    ),
+    "inferred-actions": (
+        "its list of actions may not be complete",
+        f"give the list ({argument('actions', '[...]')})",
+    ),
+    "equal-rewards": ("all rewards are the same", "check the reward column"),
+    "missing-context": (
+        "context values are missing",
+        f"fill them, or mark them ({argument('missing', 'indicator')})",
+    ),
+    "infinite-context": ("context values are infinite", "find out why they are there"),
+}
+"""What a finding that needs care means, and what to do first, by its kind. Notes have no entry."""
 
 
 @dataclass(frozen=True)
@@ -269,6 +334,32 @@ class Health(Record):
         """Whether the log may be used, with care or without."""
         return self.verdict != "unfit"
 
+    @property
+    def sentence(self) -> str:
+        """The answer in words: is the log fit for use, and if not, why and what to do first.
+
+        >>> import piwo
+        >>> rows = {"reward": [1, 0] * 50, "propensity": [0.5] * 100}
+        >>> print(piwo.check(piwo.Log.from_arrays(action=["a", "b"] * 50, **rows)).sentence)
+        Fit for use: nothing speaks against the log.
+        >>> print(piwo.check(piwo.Log.from_arrays(action=["a"] * 100, **rows)).sentence)
+        Unfit for use: its propensities do not match how often actions were taken. First: log the
+        probability with which each action was really drawn (1 more finding needs care).
+        """
+        serious = [one for one in self.findings if one.severity != "note"]
+        start = _VERDICTS[self.verdict]
+        if not serious:
+            return f"{start}: nothing speaks against the log."
+        first = serious[0]
+        what, do = _IN_WORDS[first.kind]
+        text = f"{start}: {what}. First: {rendered(do)}"
+        more = len(serious) - 1
+        if more == 1:
+            text += " (1 more finding needs care)"
+        elif more > 1:
+            text += f" ({more} more findings need care)"
+        return f"{text}."
+
     def frame_columns(self) -> dict[str, Sequence[Any]]:
         """Return the columns of `to_frame`: the per-action table."""
         columns: dict[str, Sequence[Any]] = {}
@@ -279,7 +370,7 @@ class Health(Record):
     def display(self) -> Display:
         """Return the verdict and the findings as they are shown in a notebook."""
         rows = tuple((one.severity, rendered(one.text)) for one in self.findings)
-        return Display(f"the log is {self.verdict}", ("severity", "finding"), rows, _facts(self))
+        return Display(self.sentence, ("severity", "finding"), rows, _facts(self))
 
     def __str__(self) -> str:
         return health_text(self)
@@ -299,7 +390,7 @@ def label_text(label: object) -> str:
 
 def health_text(health: Health) -> str:
     """Return the report: verdict, findings, and the first rows of each table."""
-    lines = [f"verdict: {health.verdict}", ""]
+    lines = [health.sentence, ""]
     if health.findings:
         for finding in health.findings:
             lines.append(f"{finding.severity}: {finding.text}")
@@ -330,17 +421,24 @@ def _summary(health: Health) -> list[str]:
     least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median)
     rows = rows_text(health.rows, health.units, health.unit)
     if health.units is None:
-        rows = f"rows {health.rows}"
+        rows = f"rows {health.rows:,}"
     return [
         f"{rows}, actions {health.actions} ({health.actions_logged} logged)",
         f"mean {reward} {number(health.mean_reward)}",
         f"propensities: smallest {least}, median about {middle}, to a factor of two",
-        f"{health.policy} policy: effective sample size {number(health.ess)}",
+        f"{health.policy} policy: effective sample size {_whole(health.ess)}",
         f"mean weight {number(health.mean_weight)}{z}, largest {number(health.max_weight)}",
         f"share of all weight in the heaviest rows: {shares}",
         *_detectable(health),
         *_equal_rows(health),
     ]
+
+
+def _whole(size: float | None) -> str:
+    """Return a sample size: whole from 100 on, as decimals mean nothing there."""
+    if size is None or size < 100.0:
+        return number(size)
+    return f"{size:,.0f}"
 
 
 def _detectable(health: Health) -> list[str]:
@@ -384,7 +482,7 @@ def _actions(health: Health) -> list[str]:
         if x.z is not None:
             z = f"{x.z:.1f}"
         numbers = (x.frequency, x.mean_propensity, x.mean_reward, x.mean_inverse, x.standard_error)
-        rows.append((label_text(x.action), str(x.count), *map(number, numbers), z))
+        rows.append((label_text(x.action), f"{x.count:,}", *map(number, numbers), z))
     title = (
         f"by action (largest deviation of mean 1/mu from 1 first; {len(rows)} of {health.actions})"
     )
@@ -398,7 +496,7 @@ def _sizes(health: Health) -> list[str]:
         z = "-"
         if x.z is not None:
             z = f"{x.z:.1f}"
-        rows.append((str(x.least), str(x.rows), number(x.mean_reward), number(x.mean_weight), z))
+        rows.append((str(x.least), f"{x.rows:,}", number(x.mean_reward), number(x.mean_weight), z))
     title = "by number of eligible actions (weights of the uniform policy; expected mean 1)"
     return [title, *_indented(head, rows)]
 
@@ -411,7 +509,7 @@ def _ages(health: Health) -> list[str]:
         if x.z is not None:
             z = f"{x.z:.1f}"
         numbers = map(number, (x.mean_reward, x.weight, x.listed))
-        rows.append((f"{100 * x.least:g} %", str(x.rows), *numbers, z))
+        rows.append((f"{100 * x.least:g} %", f"{x.rows:,}", *numbers, z))
     title = "by age of the action (share of the log since it was first eligible)"
     return [title, *_indented(head, rows)]
 
@@ -454,7 +552,7 @@ def _heaviest(health: Health) -> list[str]:
 
 def _histogram(health: Health) -> list[str]:
     head = ("weight from", health.counted, "share of weight")
-    rows = [(number(x.least), str(x.rows), number(x.share)) for x in health.histogram]
+    rows = [(number(x.least), f"{x.rows:,}", number(x.share)) for x in health.histogram]
     # The middle of a long table is left out.
     if len(rows) > 2 * _SHOWN:
         rows = [*rows[:_SHOWN], ("...", "...", "..."), *rows[-_SHOWN:]]

@@ -17,7 +17,7 @@ from piwo.health.record import (
     label_text,
 )
 from piwo.messages import argument, rendered
-from piwo.visible import p_value
+from piwo.visible import number, p_value
 
 __all__ = ["findings_of"]
 
@@ -83,9 +83,9 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
         yield _finding("no-overlap", "unfit", text)
         return
     # A weight beyond float64 outweighs all others together.
-    ess, size = 1.0, f"of {health.count}; a weight is beyond float64"
+    ess, size = 1.0, f"of {health.count:,}; a weight is beyond float64"
     if health.ess is not None:
-        ess, size = health.ess, f"ESS {health.ess:.1f} of {health.count}"
+        ess, size = health.ess, f"ESS {_size_text(health.ess)} of {health.count:,}"
     start = (
         f"an effective sample of {_counted(ess, health.counted)} ({size}) "
         f"for the {health.policy} policy"
@@ -461,12 +461,23 @@ def _counted(number: float, what: str) -> str:
         return f"one {what.removesuffix('s')}"
     if whole < len(_WORDS):
         return f"{_WORDS[whole]} {what}"
-    return f"{whole} {what}"
+    return f"{whole:,} {what}"
+
+
+def _size_text(ess: float) -> str:
+    """Return an effective sample size, with a decimal if it is small.
+
+    >>> _size_text(2.04), _size_text(29_950.3)
+    ('2.0', '29,950')
+    """
+    if ess < 1000.0:
+        return f"{ess:.1f}"
+    return f"{ess:,.0f}"
 
 
 def _finite(value: float) -> str:
     if math.isfinite(value):
-        return f"{value:.4g}"
+        return number(value)
     return "beyond float64"
 
 

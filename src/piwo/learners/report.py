@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from piwo.certificates.certificate import Certificate
 from piwo.policies import Policy
 from piwo.scores import Score
+from piwo.visible import number
 
 __all__ = ["CandidateReport", "LearningReport", "report_of", "report_of_path", "score_facts"]
 
@@ -108,7 +109,7 @@ def report_of(
         lines = [f"learned from {rows} rows: {with_what}"]
         tried = (_candidate(policy, made, score, chosen=True),)
     if score is not None and score.value is not None:
-        lines.append(f"  {score.parameter} = {score.value:.4g}; {rule}")
+        lines.append(f"  {score.parameter} = {number(score.value)}; {rule}")
     return LearningReport((*lines, *more), tried, facts=facts or {})
 
 

@@ -23,6 +23,7 @@ from piwo.plots.style import (
     row_step,
     with_data,
 )
+from piwo.visible import number
 
 __all__ = ["forest"]
 
@@ -180,7 +181,7 @@ def _subtitle(ranked: Sequence[Evaluation], today: float | None) -> list[str]:
     if len(ranked) > MOST_ROWS:
         lines[0] += f"; the first {MOST_ROWS} of {len(ranked)} policies"
     if today is not None:
-        lines.append(f"dashed: {first.over}, {today:.4g}")
+        lines.append(f"dashed: {first.over}, {number(today)}")
     return lines
 
 
@@ -190,9 +191,9 @@ def _description(ranked: Sequence[Evaluation], today: float | None, reward: str)
     better = [one.name for one in ranked if one.certified_better]
     parts = [f"Forest plot of the value, mean {reward}, of {len(ranked)} policies."]
     if first.lower is not None:
-        parts.append(f"The highest lower bound has {first.name}: at least {first.lower:.4g}.")
+        parts.append(f"The highest lower bound has {first.name}: at least {number(first.lower)}.")
     if today is not None:
-        parts.append(f"{first.over[:1].upper()}{first.over[1:]} is worth {today:.4g}.")
+        parts.append(f"{first.over[:1].upper()}{first.over[1:]} is worth {number(today)}.")
     named = ", ".join(better[:5])
     if len(better) > 5:
         named += f" and {len(better) - 5} more"

@@ -24,6 +24,7 @@ from piwo.plots.style import (
     framing,
     with_data,
 )
+from piwo.visible import number
 
 __all__ = ["coverage", "gamma_path", "monitor"]
 
@@ -77,9 +78,9 @@ def gamma_path(path: GammaPath, *, reward: str = "reward") -> Any:
     band = f"band: {path.sureness} ({first.interval}); {size}"
     subtitle = [f"line: estimate by {first.estimator}", band]
     if today is not None:
-        subtitle.append(f"dashed: {first.over}, {today:.4g}")
-    description = f"Value of {path.name} at {len(rows)} gamma from {rows[0]['gamma']:.4g} to "
-    description += f"{rows[-1]['gamma']:.4g}. {'; '.join(subtitle)}."
+        subtitle.append(f"dashed: {first.over}, {number(today)}")
+    description = f"Value of {path.name} at {len(rows)} gamma from {number(rows[0]['gamma'])} to "
+    description += f"{number(rows[-1]['gamma'])}. {'; '.join(subtitle)}."
     chart = chart.properties(width=WIDTH, height=HEIGHT)
     return finished(chart, f"Value of {path.name} against γ", subtitle, description)
 
@@ -213,7 +214,7 @@ def monitor(looks: Iterable[Look], *, reward: str = "reward") -> Any:
     ]
     description = f"Value of {last.name} at {len(rows)} looks. {'; '.join(subtitle)}."
     if last.lower is not None and last.upper is not None:
-        description += f" At the last look, between {last.lower:.4g} and {last.upper:.4g}."
+        description += f" At the last look, between {number(last.lower)} and {number(last.upper)}."
     chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
     return finished(chart, f"Value of {last.name} as rows come in", subtitle, description)
 

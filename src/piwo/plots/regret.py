@@ -19,6 +19,7 @@ from piwo.plots.style import (
     row_step,
     with_data,
 )
+from piwo.visible import number
 
 __all__ = ["regret"]
 
@@ -88,5 +89,5 @@ def regret(certificate: RegretCertificate, *, reward: str = "reward") -> Any:
         subtitle.append(f"no bound for {len(certificate.against) - len(bounded)}")
     description = "Upper bounds on the regret."
     if bounded:
-        description += f" The largest is {bounded[0][1]:.4g}, against {bounded[0][0]}."
+        description += f" The largest is {number(bounded[0][1])}, against {bounded[0][0]}."
     return finished(chart, "How far below others the policy can be", subtitle, description)

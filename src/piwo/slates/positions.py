@@ -33,7 +33,7 @@ from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.slates.validation import SlateReader
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
-from piwo.visible import visible_lines
+from piwo.visible import number, visible_lines
 
 __all__ = ["PositionValue", "Positions", "by_position", "position_log"]
 
@@ -207,14 +207,14 @@ class Positions(Record):
     def __str__(self) -> str:
         lines = [f"{self.name} by position ({self.interval}, {100 * (1 - self.delta):.6g}%)"]
         for one in self.positions:
-            value = "not defined" if one.value is None else f"{one.value:.4g}"
+            value = "not defined" if one.value is None else number(one.value)
             ends = "no interval"
             if self.no_interval is None:
                 ends = ends_text(one.lower, one.upper)
             share = "" if one.relative is None else f", {one.relative:.3g} of the first"
             lines.append(
                 f"  {one.position}: {value} {ends}{share}; "
-                f"logged {one.logging_value:.4g} ({one.rows} rows)"
+                f"logged {number(one.logging_value)} ({one.rows} rows)"
             )
         lines += [f"  note: {note}" for note in self.notes]
         return visible_lines(lines)

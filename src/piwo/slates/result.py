@@ -8,7 +8,7 @@ from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.evaluation.record import ends_text
 from piwo.messages import Note
 from piwo.records import Record
-from piwo.visible import visible_lines
+from piwo.visible import number, visible_lines
 
 __all__ = ["SlateEvaluation", "SlotValue"]
 
@@ -103,7 +103,7 @@ class SlateEvaluation(Record):
         return self.guarantee == "finite-sample" and self.propensity_p >= SUSPICIOUS
 
     def __str__(self) -> str:
-        value = "not defined" if self.value is None else f"{self.value:.4g}"
+        value = "not defined" if self.value is None else number(self.value)
         how = self.estimator
         if self.self_normalized:
             how += ", self-normalized"
