@@ -14,6 +14,7 @@ from piwo.policies.linear_stack import LinearStack
 from piwo.policies.logged import Column, Logging
 from piwo.policies.majority_vote import MajorityVote
 from piwo.policies.mixture import Mixture
+from piwo.policies.onnx_export import to_onnx
 from piwo.policies.policy import DeterministicPolicy, Policy, aligned
 from piwo.policies.reward_models import RewardModels
 from piwo.policies.row_wise import RowChoices, RowWise
@@ -52,4 +53,5 @@ __all__ = [
     "check_fits",
     "load",
     "load_with_metadata",
+    "to_onnx",
 ]

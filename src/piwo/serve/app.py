@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import time
 from collections import Counter
@@ -236,7 +237,7 @@ def application(
     ['/decide', '/health', '/metrics', '/reward']
     """
     try:
-        from fastapi import FastAPI, Request
+        from fastapi import FastAPI
         from fastapi.responses import PlainTextResponse, Response
     except ImportError:
         raise UsageError("the application needs FastAPI; run: pip install 'piwo[serve]'") from None
@@ -259,19 +260,17 @@ def application(
     async def reward(request: Any) -> Any:
         return response(await site.answer("/reward", site.reward, lambda: _body(request)))
 
-    async def health() -> Any:
+    async def health(_: Any) -> Any:
         return response(await site.health())
 
-    async def metrics() -> Any:
+    async def metrics(_: Any) -> Any:
         return PlainTextResponse(site.counts.text())
 
-    # FastAPI looks at annotations, and those of this file are texts.
-    decide.__annotations__ = reward.__annotations__ = {"request": Request}
-    health.__annotations__ = metrics.__annotations__ = {}
-    for path, function in (("/decide", decide), ("/reward", reward)):
-        app.add_api_route(path, function, methods=["POST"], response_model=None)
-    for path, answer in (("/health", health), ("/metrics", metrics)):
-        app.add_api_route(path, answer, methods=["GET"], response_model=None)
+    # Plain routes: bodies are checked here, and FastAPI's own checks take as long as a decision.
+    app.add_route("/decide", decide, ["POST"])
+    app.add_route("/reward", reward, ["POST"])
+    app.add_route("/health", health, ["GET"])
+    app.add_route("/metrics", metrics, ["GET"])
     return app
 
 
@@ -307,13 +306,7 @@ def run(
         raise UsageError("serving needs uvicorn; run: pip install 'piwo[serve]'") from None
     if not 0 <= port < 2**16:
         raise UsageError(f"{argument('port')} is {port!r}, expected 0 to 65535")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        opened = socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as cause:
-        raise UsageError(
-            f"cannot listen at {host!r}, port {port}: {cause}; choose another {argument('port')}"
-        ) from None
+    opened = _opened(host, port)
     with opened:
         if listening is not None:
             shown = f"[{host}]" if ":" in host else host
@@ -328,6 +321,28 @@ def run(
         # uvicorn raises it again after it has shut down.
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[opened])
+
+
+def _opened(host: str, port: int) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        UsageError: for an address that cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends answers at once (TCP_NODELAY) only if the protocol is stated.
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name != "nt":
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((host, port))
+        opened.listen(2048)
+    except OSError as cause:
+        opened.close()
+        raise UsageError(
+            f"cannot listen at {host!r}, port {port}: {cause}; choose another {argument('port')}"
+        ) from None
+    return opened
 
 
 async def _body(request: Any) -> bytes:

@@ -1,0 +1,162 @@
+"""How quickly decisions are made, and served over HTTP, on this machine alone.
+
+    python benchmarks/serve.py [--requests 4000] [--clients 16] [--seconds 60]
+
+1. `Server.decide` without a log and `policy.act` on the same rows, alternating: p50 and p99 of one
+   decision over 64 features, and the ratio of their medians.
+2. `Server.decide` with a log, synchronized with the disk and not.
+3. `piwo serve` on 127.0.0.1, asked by as many clients as given, each waiting for its answer before
+   it asks again: decisions in a second, p50, p99, and the server's own processor time, which other
+   programs on the machine change least. At most `--requests` requests and `--seconds`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from piwo.logs import Features
+from piwo.policies import LinearSoftmax
+from piwo.serve import LogWriter, Server
+
+WIDTH, ACTIONS = 64, 10
+WARM_UP = 50
+
+
+def shown(name: str, seconds: list[float]) -> str:
+    """Return the median and the 99th percentile of times as a line."""
+    p50, p99 = np.percentile(seconds, [50, 99]) * 1e3
+    return f"{name}: p50 {p50:.3f} ms, p99 {p99:.3f} ms ({len(seconds)} calls)"
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Return the seconds of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def in_process(folder: Path, policy: LinearSoftmax, contexts: list[dict[str, float]]) -> None:
+    """Time one decision at a time, in this process."""
+    server = Server(policy, epsilon=0.05, uncertified=True, random_state=0)
+    frames = [{name: [value] for name, value in one.items()} for one in contexts]
+    acting = server.policy
+    row, frame = [], []
+    for i, context in enumerate(contexts):
+        row.append(timed(lambda one=context: server.decide(one)))
+        frame.append(timed(lambda one=frames[i]: acting.act(one, 0)))
+    row, frame = row[WARM_UP:], frame[WARM_UP:]
+    print(shown("decide, no log", row))
+    print(shown("policy.act on a frame of one row", frame))
+    ratio = statistics.median(frame) / statistics.median(row)
+    print(f"act / decide: {ratio:.1f}")
+    for sync in (False, True):
+        log = LogWriter(folder / f"{sync}", policy.actions, acting.features, sync=sync)
+        with Server(policy, log, epsilon=0.05, uncertified=True, random_state=0) as server:
+            seconds = [timed(lambda one=x, s=server: s.decide(one)) for x in contexts]
+        print(shown(f"decide, logged, sync={sync}", seconds[WARM_UP:]))
+
+
+async def asked(port: int, body: bytes, left: list[int], until: float, found: list[float]) -> None:
+    """Ask for decisions over one connection, one after the other, while there are any left."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"POST /decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+    request = head.encode() + body
+    while left[0] > 0 and time.perf_counter() < until:
+        left[0] -= 1
+        start = time.perf_counter()
+        writer.write(request)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = int(re.search(rb"content-length: (\d+)", answer, re.IGNORECASE)[1])
+        await reader.readexactly(length)
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(answer.decode())
+        found.append(time.perf_counter() - start)
+    writer.close()
+    await writer.wait_closed()
+
+
+async def load(port: int, body: bytes, clients: int, requests: int, seconds: float) -> str:
+    """Return decisions in a second and their times, of several clients at once."""
+    warm: list[float] = []
+    await asked(port, body, [WARM_UP], time.perf_counter() + seconds, warm)
+    left, found = [requests], []
+    start = time.perf_counter()
+    until = start + seconds
+    await asyncio.gather(*(asked(port, body, left, until, found) for _ in range(clients)))
+    took = time.perf_counter() - start
+    return f"{shown(f'HTTP, {clients} clients', found)}: {len(found) / took:.0f} decisions/s"
+
+
+def processor(pid: int) -> float:
+    """Return the seconds of processor time that a process has used, on Linux; NaN elsewhere."""
+    path = Path(f"/proc/{pid}/stat")
+    if not path.exists():
+        return float("nan")
+    fields = path.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def served(folder: Path, context: dict[str, float], options: argparse.Namespace) -> None:
+    """Start the command, and load it."""
+    words = [sys.executable, "-m", "piwo", "serve", str(folder / "p.piwo")]
+    words += ["--log", str(folder / "log"), "--epsilon", ".05", "--port", "0", "--uncertified"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=folder)
+    try:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        address = re.search(r"127\.0\.0\.1:(\d+)", line)
+        if address is None:
+            raise RuntimeError(line)
+        body = json.dumps({"context": context}).encode()
+        for clients in sorted({1, options.clients}):
+            requests = options.requests if clients > 1 else options.requests // 4
+            before = processor(process.pid)
+            print(asyncio.run(load(int(address[1]), body, clients, requests, options.seconds)))
+            spent = (processor(process.pid) - before) / (requests + WARM_UP)
+            print(f"  processor time of the server: {spent * 1e3:.3f} ms a decision")
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--requests", type=int, default=4000)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    options.requests = min(options.requests, 100_000)
+    options.clients = min(options.clients, 64)
+    rng = np.random.default_rng(0)
+    coef = rng.normal(size=(ACTIONS, WIDTH))
+    policy = LinearSoftmax(
+        coef, np.zeros(ACTIONS), list(range(ACTIONS)), features=Features.numeric(WIDTH)
+    )
+    names = policy.features.names
+    rows = rng.normal(size=(1000, WIDTH)).tolist()
+    contexts = [dict(zip(names, row, strict=True)) for row in rows]
+    print(f"{os.cpu_count()} cores, {WIDTH} features, {ACTIONS} actions")
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        policy.save(folder / "p.piwo")
+        in_process(folder, policy, contexts)
+        served(folder, contexts[0], options)
+
+
+if __name__ == "__main__":
+    main()
