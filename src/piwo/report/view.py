@@ -138,17 +138,20 @@ def claim_of(summary: Summary) -> str:
             f"({first.guarantee})."
         )
     count = first.simultaneous
-    which = f"The {len(given)} intervals shown, of {count}, contain the true values"
+    # Gains and upper ends of values are two statements, each of probability 1 - delta.
+    which = f"The {len(given)} proved gains shown, of {count}, hold together"
     if count == 1:
-        which = "The interval contains the true value"
+        which = "The proved gain holds"
     elif len(given) == count:
-        which = f"All {count} intervals contain the true values"
+        which = f"All {count} proved gains hold together"
     assumed = ""
     if summary.assumes is not None:
         assumed = f", if {summary.assumes}"
     return (
         f"{which} with probability at least {number(100 * (1 - first.delta))} %{assumed}, at this "
-        f"number of rows ({first.interval} bound)."
+        f"number of rows ({first.interval} bound). Right ends are the upper ends of the values, "
+        "which hold together as surely, less what today's system earned in this log, whose own "
+        "error is left out."
     )
 
 
