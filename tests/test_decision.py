@@ -152,3 +152,16 @@ def test_arguments() -> None:
         piwo.decide([])
     with pytest.raises(UsageError, match="per"):
         Units("clicks", 0.0)
+
+
+def test_a_certificate_of_another_policy_says_so_and_what_it_proves() -> None:
+    made = Certificate(
+        "held-out", 0.6, 0.5, 0.04, 0.5, about="the policy learned from 90 of 180 rows", rows=90
+    )
+    found = piwo.decision.decide_by_certificate(made, "p.piwo")
+    assert found.verdict == "unfit"
+    assert found.sentence == (
+        "Cannot be told: nothing is proved of p.piwo: the certificate is of the policy learned "
+        "from 90 of 180 rows; that one earns at least 0.04 more a decision than today's system "
+        "(95 %, 90 decisions)."
+    )

@@ -298,7 +298,9 @@ def decide_by_certificate(
     if certificate.baseline is not None:
         today = certificate.baseline_value
     # A certificate about another policy proves nothing of the one that it is stored with.
-    gain_lower = certificate.improvement_lower
+    gain_lower, unproved = certificate.improvement_lower, None
+    if certificate.about is not None:
+        unproved = Note(_of_another(certificate, name, frame), kind="about")
     if not certificate.certified:
         gain_lower = None if certificate.certified is None else min(gain_lower or 0.0, 0.0)
     one = _Candidate(
@@ -308,11 +310,27 @@ def decide_by_certificate(
         gain_lower=gain_lower,
         today=today,
         refused=tuple(refused),
-        unproved=None,
+        unproved=unproved,
         unsupported=certificate.unsupported_mass,
         notes=tuple(note for note in certificate.notes if isinstance(note, Note)),
     )
     return _decision([one], frame, None)
+
+
+def _of_another(certificate: Certificate, name: str, frame: _Frame) -> str:
+    """Return why a certificate that is about another policy proves nothing of this one."""
+    text = f"nothing is proved of {visible(name)}: the certificate is of {certificate.about}"
+    lower, value, today = certificate.improvement_lower, certificate.value, frame.over
+    if not certificate.improves or lower is None:
+        return f"{text}; that one is not certified better than {today}"
+    step = abs((value or lower) - (certificate.logging_value or 0.0) - lower) / 3.0
+    per = frame.units.per
+    amount = frame.units.gain(lower, rounded(lower * per, step * per, down=True))
+    does, how = _verb(frame)
+    return (
+        f"{text}; that one {does} at least {amount} {how[0]} {frame.units.each} than {today} "
+        f"{frame.evidence}"
+    )
 
 
 def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
@@ -377,6 +395,8 @@ def _unfit(candidates: Sequence[_Candidate], health: Health | None) -> str | Non
             "the policies were learned from these rows, which therefore prove nothing of them; "
             "evaluate them on other rows"
         )
+    if kinds == {"about"}:
+        return reasons[0]
     others = [why for why in reasons if why.kind != "in-sample"]
     return f"unfit log, because {others[0]}"
 

@@ -1,5 +1,6 @@
 """Lines of progress while a policy is learned, and Ctrl-C then."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -64,3 +65,27 @@ def test_interrupted_learning_ends_with_a_policy(learnable: Path, roles, tmp_pat
     saved = library.policies.load_with_metadata(out)
     assert saved.metadata["training"]["not_tried"] == ["slow, IX gamma=0.1"]
     assert saved.metadata["certificate"]["certified"]
+
+
+def test_a_silence_shows_rows_rate_and_time_left(monkeypatch) -> None:
+    monkeypatch.setattr(progress, "SILENCE", 0.1)
+    lines: list[str] = []
+    rows = progress.Rows()
+    with progress.stage_lines(lines.append, rows):
+        rows.add(0, 40_000)
+        rows.add(10_000, 40_000)
+        time.sleep(0.3)
+    shown = re.compile(r"piwo: 10,000 of 40,000 rows, [\d,]+ a second \(\d+ s, about \d+ s left\)")
+    assert lines
+    assert all(map(shown.fullmatch, lines))
+
+
+def test_on_a_terminal_each_candidate_is_a_line() -> None:
+    lines: list[str] = []
+    stage = Stage("learned 1 of 3: quick", done=True, left=5.0)
+    with progress.stage_lines(lines.append, every=True):
+        report_stage(stage)
+    assert lines == ["piwo: learned 1 of 3: quick (0 s, about 5 s left)"]
+    with progress.stage_lines(lines.append):
+        report_stage(stage)
+    assert len(lines) == 1

@@ -1,4 +1,4 @@
-"""Progress of a pass over the log: a bar on standard error, if that is a terminal."""
+"""Progress on standard error: a bar and a line a candidate on a terminal, else few lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from piwo.cli.interrupts import goes_on
 from piwo.cli.notices import on_stderr
 from piwo.engines import Stage
 
-__all__ = ["SILENCE", "progress", "spark_starts", "stage_lines"]
+__all__ = ["SILENCE", "Rows", "progress", "spark_starts", "stage_lines"]
 
 PATIENCE = 0.5
 """Seconds before the bar is shown; most commands have finished by then."""
@@ -43,14 +43,16 @@ def spark_starts(paths: Sequence[str]) -> bool:
 def progress(quiet: bool = False) -> Iterator[None]:
     """Show how far the work inside the block is, unless `quiet`.
 
-    Stages of learning are lines on standard error; rows done and time left are a bar on a terminal.
+    On a terminal: a bar with rows, rate and time left, and a line for each candidate of a learner.
+    Not on a terminal: lines on standard error; work shorter than `SILENCE` / 2 has none.
     """
     if quiet:
         with piwo.engines.stages(_after_interrupt):
             yield
         return
     if not sys.stderr.isatty():
-        with stage_lines(on_stderr):
+        rows = Rows()
+        with piwo.reporting(rows.add), stage_lines(on_stderr, rows):
             yield
         return
     # Imported only if a bar may be shown, as it takes a while.
@@ -60,23 +62,84 @@ def progress(quiet: bool = False) -> Iterator[None]:
     bar = Progress(
         TextColumn("{task.completed:,.0f} rows"),
         BarColumn(),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
     try:
-        with piwo.reporting(reporter(bar)), stage_lines(bar.console.print):
+        with piwo.reporting(reporter(bar)), stage_lines(bar.console.print, every=True):
             yield
     finally:
         bar.stop()
 
 
+class Rows:
+    """How far the present pass over the log is.
+
+    A command makes several passes; the count starts at 0 for each. If a source does not know its
+    number of rows (a query), later passes use the count of the first.
+
+    >>> rows = Rows()
+    >>> rows.add(0, None)
+    >>> rows.add(2_000, 8_000)
+    >>> rows.done, rows.total
+    (2000, 8000)
+    """
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.total: int | None = None
+        self._counted = 0
+        self._began = time.monotonic()
+        # Threads of the engine call `add` at the same time.
+        self._lock = Lock()
+
+    def add(self, rows: int, total: int | None) -> None:
+        """Count rows that are done; engines call this."""
+        with self._lock:
+            # An engine reports 0 rows when a pass begins.
+            if rows == 0 or (total is not None and self.done >= total):
+                self._counted = max(self._counted, self.done)
+                self.done, self._began = 0, time.monotonic()
+            self.done += rows
+            self.total = total
+            if total is None and self._counted:
+                self.total = max(self._counted, self.done)
+
+    @property
+    def rate(self) -> float:
+        """Rows a second of this pass; 0 if it has just begun."""
+        took = time.monotonic() - self._began
+        return self.done / took if took > 0.0 else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that this pass still takes; None if that is unknown."""
+        if self.total is None or self.rate == 0.0:
+            return None
+        return (self.total - self.done) / self.rate
+
+    def __str__(self) -> str:
+        """The rows done and the rate, in words; empty before the first row."""
+        if not self.done:
+            return ""
+        text = f"{self.done:,}"
+        if self.total is not None:
+            text += f" of {self.total:,}"
+        return f"{text} rows, {self.rate:,.0f} a second"
+
+
 @contextmanager
-def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
+def stage_lines(
+    write: Callable[[str], object], rows: Rows | None = None, *, every: bool = False
+) -> Iterator[None]:
     """Write a line for each finished stage inside the block, and one if there was none for long.
 
     Args:
         write: called with one line, from any thread.
+        rows: how far the pass over the log is, for the line after a silence; None: not shown.
+        every: write the stages of the first seconds too, which are left out otherwise.
     """
     started = written = time.monotonic()
     doing, began = "", started
@@ -98,16 +161,20 @@ def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
             if not stage.done:
                 doing, began = stage.text, time.monotonic()
                 over_at = _end(stage, began)
-            elif stage.interrupted or time.monotonic() - started > SILENCE / 2:
+            elif every or stage.interrupted or time.monotonic() - started > SILENCE / 2:
                 line(stage.text, stage.left)
 
     def beat() -> None:
         while not over.wait(SILENCE / 10):
             with lock:
                 now = time.monotonic()
-                if doing and now - max(began, written) > SILENCE * 0.8:
-                    # a stage that takes longer than expected has no time left to show
-                    line(doing, _left(over_at, now))
+                if now - max(began, written) <= SILENCE * 0.8:
+                    continue
+                text = _at_work(doing, rows)
+                if not text:
+                    continue
+                # without a stage, the time left is that of the pass over the rows
+                line(text, _left(over_at, now) if doing or rows is None else rows.left)
 
     beating = Thread(target=beat, daemon=True)
     beating.start()
@@ -117,6 +184,12 @@ def stage_lines(write: Callable[[str], object]) -> Iterator[None]:
     finally:
         over.set()
         beating.join()
+
+
+def _at_work(doing: str, rows: Rows | None) -> str:
+    """Return the stage at work and the rows it has done, as text; empty if neither is known."""
+    done = "" if rows is None else str(rows)
+    return ": ".join(filter(None, (doing, done)))
 
 
 def _end(stage: Stage, began: float) -> float | None:
@@ -140,34 +213,22 @@ def _after_interrupt(stage: Stage) -> None:
 
 
 def reporter(bar: object) -> Callable[[int, int | None], None]:
-    """Return the function that engines call with each number of rows done.
-
-    A command makes several passes over the log; the bar starts at 0 for each. If a source does not
-    know its number of rows (a query), later passes use the count of the first.
-    """
+    """Return the function that engines call with each number of rows done, for a bar."""
     from rich.progress import Progress
 
     assert isinstance(bar, Progress)
-    task = bar.add_task("", total=None)
+    task = bar.add_task("", total=None, rate="")
     started = time.monotonic()
-    # Threads of the engine call `report` at the same time.
-    lock = Lock()
-    done = counted = 0
+    rows = Rows()
 
-    def report(rows: int, total: int | None) -> None:
-        nonlocal done, counted
-        with lock:
-            # An engine reports 0 rows when a pass begins.
-            if rows == 0 or (total is not None and done >= total):
-                counted = max(counted, done)
-                done = 0
-                bar.reset(task)
-            done += rows
-            if not bar.live.is_started and time.monotonic() - started > PATIENCE:
-                bar.start()
-            expected = total
-            if total is None and counted:
-                expected = max(counted, done)
-            bar.update(task, completed=done, total=expected)
+    def report(more: int, total: int | None) -> None:
+        before = rows.done
+        rows.add(more, total)
+        if rows.done < before or more == 0:
+            bar.reset(task)
+        if not bar.live.is_started and time.monotonic() - started > PATIENCE:
+            bar.start()
+        rate = f"{rows.rate:,.0f} rows/s"
+        bar.update(task, completed=rows.done, total=rows.total, rate=rate)
 
     return report
