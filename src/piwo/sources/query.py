@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -37,6 +39,11 @@ _SETTINGS: dict[str, Any] = {
 }
 """Settings of connections that piwo opens: a table name never means a Python variable of the same
 name, and nothing is downloaded without being asked for."""
+_KEEPS_NOTHING: dict[str, Any] = {"enable_external_file_cache": "false"}
+"""Every pass reads what the files hold now."""
+_PLAIN = re.compile(r"\s*(?:select|from|with|describe)\b(?!.*://)", re.IGNORECASE | re.DOTALL)
+"""Queries that leave nothing in a database. DuckDB takes the settings of addresses from the
+environment once per database, and they may change while piwo runs."""
 _UTC = "set timezone = 'UTC'"
 """The days and hours of an instant, and what a text such as 2026-01-01 means as an instant, must
 not depend on the machine; DuckDB would take the zone of the operating system."""
@@ -99,7 +106,7 @@ class QuerySource:
         self.files = tuple(files)
         self.sql = _one_statement(sql, name)
         only_built_in = connection is None and not setup
-        with cursor_of(name, connection, setup) as cursor:
+        with cursor_of(name, connection, setup, sql=self.sql) as cursor:
             refuse_chance(self.sql, name, cursor, only_built_in)
             clocks = stopped_clocks(self.sql, cursor, only_built_in, setup)
             # Files that piwo names were compared before.
@@ -184,13 +191,39 @@ def _one_statement(sql: str, name: str) -> str:
     return text[:end].decode().strip()
 
 
+@cache
+def _shared_database(process: int) -> Any:  # noqa: ARG001 (the key of the cache)
+    """The database of the plain queries of a process.
+
+    To open another takes 10 ms, a cursor of this one 10 µs. A forked process has none of the
+    threads of its parent's database, and opens its own.
+    """
+    import duckdb
+
+    return duckdb.connect(config=_SETTINGS | _KEEPS_NOTHING)
+
+
 @contextmanager
-def cursor_of(name: str, connection: Any = None, setup: Sequence[str] = ()) -> Iterator[Any]:
-    """Give a DuckDB cursor of its own, closed at the end; its errors are piwo's, in one line."""
+def cursor_of(
+    name: str, connection: Any = None, setup: Sequence[str] = (), *, sql: str = ""
+) -> Iterator[Any]:
+    """Give a DuckDB cursor of its own, closed at the end; its errors are piwo's, in one line.
+
+    Args:
+        name: of the source in messages.
+        connection: the user's own; None: one of piwo's.
+        setup: statements that run first.
+        sql: the query that it is for, if known: plain ones share a database.
+    """
     import duckdb
 
     with duckdb_errors(name):
-        opened = duckdb.connect(config=_SETTINGS) if connection is None else connection.cursor()
+        if connection is not None:
+            opened = connection.cursor()
+        elif not setup and _PLAIN.match(sql):
+            opened = _shared_database(os.getpid()).cursor()
+        else:
+            opened = duckdb.connect(config=_SETTINGS)
         with opened as cursor:
             # DuckDB would draw its own bar on stdout, where results go. The settings belong to this
             # cursor alone.
@@ -208,7 +241,7 @@ def _relation(
     """Give a DuckDB relation on a cursor of its own, as an open reader occupies its cursor."""
     import duckdb
 
-    with cursor_of(name, connection, setup) as cursor:
+    with cursor_of(name, connection, setup, sql=sql) as cursor:
         try:
             relation = cursor.sql(sql)
         except duckdb.CatalogException:
