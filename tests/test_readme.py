@@ -83,9 +83,19 @@ def test_pages_run(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     # a page may enable metadata routing
     with sklearn.config_context():
-        run_python(page)
+        printed, _ = run_python(page)
     for line in commands(page):
-        require_run(line, capsys)
+        printed += require_run(line, capsys)
+    if page.startswith(("docs/how-to/", "docs/tutorials/")):
+        printed += "".join(file.read_text(encoding="utf-8") for file in tmp_path.glob("*.csv"))
+        shown = without_numbers(printed)
+        for line in "".join(blocks(page, "text")).splitlines():
+            assert without_numbers(line.removesuffix("...").strip()) in shown, line
+
+
+def without_numbers(text):
+    """What is printed may differ in its last digits from one machine to the next, and in widths."""
+    return re.sub(r"\s+", " ", re.sub(r"-?\d[\d.,]*", "#", text))
 
 
 def test_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
