@@ -21,6 +21,7 @@ __all__ = ["RowEncoder", "text_of"]
 
 _Writer: TypeAlias = Callable[[Any, Floats], bool]
 """Writes the columns of one value, which are 0, and returns whether it is a level never seen."""
+_ORDINARY = frozenset({float, int, bool})
 
 
 class RowEncoder:
@@ -40,11 +41,21 @@ class RowEncoder:
     def __init__(self, features: Features) -> None:
         self.features = features
         self._parts: list[tuple[str, slice, _Writer]] = []
+        self._others: list[tuple[str, slice, _Writer]] = []
+        self._numbers: list[str] = []
+        places: list[int] = []
         at = 0
         for item in features.items:
             place = slice(at, at + item.width)
-            self._parts.append((item.column, place, _writer(item)))
+            part = (item.column, place, _writer(item))
+            self._parts.append(part)
+            if item.kind == "number":
+                self._numbers.append(item.column)
+                places.append(at)
+            else:
+                self._others.append(part)
             at = place.stop
+        self._places = np.array(places, np.intp)
         self._all_numbers = all(x.kind == "number" and not x.missing for x in features.items)
 
     def row(self, context: Mapping[str, Any] | Sequence[float]) -> tuple[Floats, int]:
@@ -60,7 +71,8 @@ class RowEncoder:
             context = self.named(context)
         out = np.zeros((1, self.features.width))
         unseen = 0
-        for column, place, write in self._parts:
+        parts = self._others if self._wrote_numbers(context, out) else self._parts
+        for column, place, write in parts:
             try:
                 value = context[column]
             except KeyError:
@@ -70,6 +82,20 @@ class RowEncoder:
                 ) from None
             unseen += write(value, out[0, place])
         return out, unseen
+
+    def _wrote_numbers(self, context: Mapping[str, Any], out: Floats) -> bool:
+        """Write all numbers at once, if each is an ordinary one; else nothing."""
+        try:
+            values = [context[column] for column in self._numbers]
+            if not _ORDINARY.issuperset(map(type, values)):
+                return False
+            numbers = np.array(values, np.float64)
+        except (KeyError, OverflowError):
+            return False
+        if not np.isfinite(numbers).all():
+            return False
+        out[0, self._places] = numbers
+        return True
 
     def named(self, context: Any) -> dict[str, Any]:
         """Return column -> value of a context that is a list of numbers.
@@ -113,7 +139,10 @@ def _number(item: Feature) -> _Writer:
                 f"context column {item.column!r} is {a_kind(value)}, expected a number; give "
                 f"{argument('context')} the types that the log had"
             )
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
         if not math.isfinite(number):
             raise DataError(f"context column {item.column!r} is {number}, expected a finite number")
         out[0] = number

@@ -164,7 +164,10 @@ class LogWriter:
         """
         found: dict[str, Any] = {}
         for name, kind in self.manifest.context.items():
-            found[name] = _plain(name, kind, context.get(name))
+            value = context.get(name)
+            # Most values are finite numbers, and a server has no time to look twice.
+            ordinary = type(value) is float and kind == "number" and value - value == 0.0
+            found[name] = value if ordinary else _plain(name, kind, value)
         unit = self.manifest.unit
         if unit is not None:
             if context.get(unit) is None:
@@ -405,7 +408,7 @@ def _plain(name: str, kind: str, value: Any) -> Any:
         if kind == "number":
             return _finite(value)
         return [None if x is None or math.isnan(x) else _finite(x) for x in value]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(
             f"context column {name!r} is {a_kind(value)}, expected a {kind} of finite numbers"
         ) from None
