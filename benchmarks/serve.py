@@ -1,13 +1,14 @@
 """How quickly decisions are made, and served over HTTP, on this machine alone.
 
-    python benchmarks/serve.py [--requests 4000] [--clients 16] [--seconds 60]
+    python benchmarks/serve.py [--requests 4000] [--clients 16] [--seconds 60] [--workers 2]
 
 1. `Server.decide` without a log and `policy.act` on the same rows, alternating: p50 and p99 of one
    decision over 64 features, and the ratio of their medians.
 2. `Server.decide` with a log, synchronized with the disk and not.
-3. `piwo serve` on 127.0.0.1, asked by as many clients as given, each waiting for its answer before
-   it asks again: decisions in a second, p50, p99, and the server's own processor time, which other
-   programs on the machine change least. At most `--requests` requests and `--seconds`.
+3. `--workers` processes of `piwo serve` on one port of 127.0.0.1, asked by as many clients as
+   given, each waiting for its answer before it asks again: decisions in a second, p50, p99, and the
+   servers' own processor time, which other programs on the machine change least. At most
+   `--requests` requests and `--seconds`.
 """
 
 from __future__ import annotations
@@ -113,24 +114,34 @@ def processor(pid: int) -> float:
 def served(folder: Path, context: dict[str, float], options: argparse.Namespace) -> None:
     """Start the command, and load it."""
     words = [sys.executable, "-m", "piwo", "serve", str(folder / "p.piwo")]
-    words += ["--log", str(folder / "log"), "--epsilon", ".05", "--port", "0", "--uncertified"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=folder)
+    words += ["--log", str(folder / "log"), "--epsilon", ".05", "--uncertified"]
+    words += ["--shared-port"]
+    processes: list[subprocess.Popen[str]] = []
+    port = "0"
     try:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        address = re.search(r"127\.0\.0\.1:(\d+)", line)
-        if address is None:
-            raise RuntimeError(line)
+        for _ in range(options.workers):
+            process = subprocess.Popen(
+                [*words, "--port", port], stderr=subprocess.PIPE, text=True, cwd=folder
+            )
+            processes.append(process)
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            address = re.search(r"127\.0\.0\.1:(\d+)", line)
+            if address is None:
+                raise RuntimeError(line)
+            port = address[1]
         body = json.dumps({"context": context}).encode()
         for clients in sorted({1, options.clients}):
             requests = options.requests if clients > 1 else options.requests // 4
-            before = processor(process.pid)
-            print(asyncio.run(load(int(address[1]), body, clients, requests, options.seconds)))
-            spent = (processor(process.pid) - before) / (requests + WARM_UP)
-            print(f"  processor time of the server: {spent * 1e3:.3f} ms a decision")
+            before = sum(processor(x.pid) for x in processes)
+            print(asyncio.run(load(int(port), body, clients, requests, options.seconds)))
+            spent = sum(processor(x.pid) for x in processes) - before
+            each = spent / (requests + WARM_UP) * 1e3
+            print(f"  processor time of {len(processes)} servers: {each:.3f} ms a decision")
     finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        for process in processes:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
 
 
 def main() -> None:
@@ -138,10 +149,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--requests", type=int, default=4000)
     parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
     options.requests = min(options.requests, 100_000)
-    options.clients = min(options.clients, 64)
+    options.clients, options.workers = min(options.clients, 64), min(options.workers, 8)
     rng = np.random.default_rng(0)
     coef = rng.normal(size=(ACTIONS, WIDTH))
     policy = LinearSoftmax(

@@ -219,6 +219,8 @@ def test_the_policy_is_reloaded_and_no_request_is_dropped(tmp_path: Path) -> Non
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     policy().save(tmp_path / "p.piwo")
+    # As after an earlier run.
+    Server(policy(), tmp_path / "log", uncertified=True).close()
     words = [sys.executable, "-m", "piwo", "serve", str(tmp_path / "p.piwo")]
     words += ["--log", str(tmp_path / "log"), "--epsilon", ".05", "--port", "0", "--uncertified"]
     process = subprocess.Popen(

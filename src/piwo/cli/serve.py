@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
@@ -69,6 +68,13 @@ class ServeOptions:
         str, Parameter(help="Address to listen at. The default is reached from this machine alone.")
     ] = "127.0.0.1"
     port: Annotated[int, Parameter(help="Port to listen at.", show=True, converter=whole)] = 8000
+    shared_port: Annotated[
+        bool,
+        Parameter(
+            help="Let several such processes listen at the same port, one a core, with one log "
+            "folder; the system divides the connections (Linux)."
+        ),
+    ] = False
     uncertified: Annotated[
         bool, Parameter(help="Serve a policy without a certificate that passes a gate.", show=True)
     ] = False
@@ -86,7 +92,8 @@ def serve(
     /,
     *,
     folder: Annotated[
-        Path,
+        # Not a path, which is a file that is replaced.
+        str,
         Parameter(
             name="--log",
             help="Folder for the log, made if there is none; read it: piwo check FOLDER.",
@@ -127,13 +134,20 @@ def serve(
         if not output.quiet:
             on_stderr(f"piwo: decisions at {address}, logged in {folder}; stop with Ctrl-C")
 
-    piwo.serve.run(server, host=options.host, port=options.port, watch=file, listening=listening)
+    piwo.serve.run(
+        server,
+        host=options.host,
+        port=options.port,
+        watch=file,
+        shared=options.shared_port,
+        listening=listening,
+    )
     # Ctrl-C is how a server is stopped, and no error.
     goes_on()
-    words = ["piwo", "check", str(folder)]
+    words = ["piwo", "check", folder]
     return Answer(
         f"the log is in {folder}\n\nnext: {command_line(words)}",
-        {"policy": file, "log": str(folder)},
+        {"policy": file, "log": folder},
     )
 
 

@@ -280,6 +280,7 @@ def run(
     host: str = "127.0.0.1",
     port: int = 8000,
     watch: str | Path | None = None,
+    shared: bool = False,
     listening: Callable[[str], None] | None = None,
 ) -> None:
     """Serve until the process is interrupted; then finish requests and the log.
@@ -289,6 +290,8 @@ def run(
         host: the address to listen at; the default is reached from this machine alone.
         port: 0: any free one.
         watch: see `application`.
+        shared: whether other processes of this user that say so, too, may listen at the same port:
+            the system divides the connections among them (Linux).
         listening: called with the address, such as http://127.0.0.1:8000, once it is open.
 
     Raises:
@@ -306,7 +309,7 @@ def run(
         raise UsageError("serving needs uvicorn; run: pip install 'piwo[serve]'") from None
     if not 0 <= port < 2**16:
         raise UsageError(f"{argument('port')} is {port!r}, expected 0 to 65535")
-    opened = _opened(host, port)
+    opened = _opened(host, port, shared)
     with opened:
         if listening is not None:
             shown = f"[{host}]" if ":" in host else host
@@ -323,7 +326,7 @@ def run(
             uvicorn.Server(config).run(sockets=[opened])
 
 
-def _opened(host: str, port: int) -> socket.socket:
+def _opened(host: str, port: int, shared: bool) -> socket.socket:
     """Return a socket that listens.
 
     Raises:
@@ -335,6 +338,8 @@ def _opened(host: str, port: int) -> socket.socket:
     try:
         if os.name != "nt":
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            opened.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_REUSEPORT", 0), 1)
         opened.bind((host, port))
         opened.listen(2048)
     except OSError as cause:
