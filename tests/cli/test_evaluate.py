@@ -404,3 +404,11 @@ def test_what_the_first_lines_say(piwo, small: Path, roles, tmp_path: Path) -> N
     first, second = piwo("evaluate", tmp_path / "*o*.csv", *words).out.splitlines()[2:4]
     assert first.endswith("one.csv and 1 more where reward < 2: 8 rows, 2 actions")
     assert second.startswith("reward in [0, 1]; logged: ")
+
+
+def test_explain_says_what_the_columns_are(piwo, small: Path, roles) -> None:
+    words = ("evaluate", small, *roles, "--policy", "uniform")
+    plain, explained = piwo(*words).out, piwo(*words, "--explain").out
+    assert "ESS: effective sample size" not in plain
+    assert "ESS: effective sample size" in explained
+    assert len(set(plain.splitlines()) - set(explained.splitlines())) == 0

@@ -39,3 +39,31 @@ def test_large_sizes_have_all_their_digits() -> None:
     assert "e+0" not in text
     one = piwo.evaluate(log, piwo.policies.Uniform(log.actions))
     assert "30,000" in one.display().text
+
+
+def test_weights_of_units_and_of_rows_say_which_they_are() -> None:
+    rng = np.random.default_rng(0)
+    rows = 600
+    action = np.where(rng.random(rows) < 0.2, "a", "b")
+    log = piwo.Log.from_arrays(
+        action=action,
+        reward=rng.random(rows),
+        propensity=np.where(action == "a", 0.2, 0.8),
+        unit=np.arange(rows) // 3,
+    )
+    text = str(piwo.check(log))
+    assert "largest 2.5, of a single row" in text
+    assert "heaviest rows (weight: what the row adds to the mean weight of its unit)" in text
+    assert "weights by powers of two (of a unit, the mean over its rows)" in text
+
+
+def test_each_table_is_explained_if_asked_for() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.4, 0.6] * 50
+    )
+    health = piwo.check(log)
+    plain, explained = record.health_text(health), record.health_text(health, explain=True)
+    assert str(health) == plain
+    added = [line for line in explained.splitlines() if line not in plain.splitlines()]
+    assert added[0].startswith("rows, frequency: how often the action was taken.")
+    assert max(map(len, added)) <= 100

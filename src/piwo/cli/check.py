@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, command_line
+from piwo.cli.explain import ExplainOption
 from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
     LogOptions,
@@ -24,7 +25,7 @@ from piwo.cli.shared_options import (
     RunOptions,
     named_policy,
 )
-from piwo.health.record import Health
+from piwo.health.record import Health, health_text
 
 __all__ = ["check"]
 
@@ -40,6 +41,7 @@ def check(
             show=True,
         ),
     ] = None,
+    explain: ExplainOption = False,
     columns: LogOptions = DEFAULT_COLUMNS,
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
@@ -52,8 +54,9 @@ def check(
         named = named_policy(policy)
         rows = columns.read(log, context=named.columns)
         health = piwo.check(rows, named.make(rows.actions))
+    text = health_text(health, explain=explain)
     return Answer(
-        text=f"{health}\n\nnext: {_next_step(health, rows, log, policy, columns)}",
+        text=f"{text}\n\nnext: {_next_step(health, rows, log, policy, columns)}",
         document={"log": log_facts(rows, health.rows), **health.to_dict()},
         code=int(not health.fit),
     )

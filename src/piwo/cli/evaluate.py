@@ -12,6 +12,7 @@ import piwo
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.dependence import dependence
+from piwo.cli.explain import POLICIES, SEGMENTS, ExplainOption, explained
 from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
     LogOptions,
@@ -75,6 +76,7 @@ def evaluate(
         ),
     ] = None,
     baseline: BaselineOption = None,
+    explain: ExplainOption = False,
     terms: TermOptions = NO_TERMS,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
@@ -91,7 +93,7 @@ def evaluate(
     first = next(iter(found.values()))
     decision = piwo.decide(found, at_least=terms.at_least, assumes=rows.assumption)
     lines = [visible(decision.sentence), ""]
-    lines += _report(rows, found, _log_name(rows, log, columns.where))
+    lines += _report(rows, found, _log_name(rows, log, columns.where), explain)
     refused: dict[str, list[str]] = {}
     result = None
     if gate:
@@ -346,7 +348,9 @@ def _log_name(log: piwo.Log, paths: list[str], where: str | None) -> str:
     return f"{name} where {where}"
 
 
-def _report(log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str) -> list[str]:
+def _report(
+    log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str, explain: bool
+) -> list[str]:
     """Return the lines on the log, the table of policies, the selection and the notes."""
     first = next(iter(found.values()))
     column = log.columns.reward
@@ -359,18 +363,18 @@ def _report(log: piwo.Log, found: Mapping[str, piwo.Evaluation], name: str) -> l
         reward += ", net of action costs,"
     low, high = log.reward_range
     lines = [
-        f"{visible(name)}: {first.rows} rows, {len(log.actions)} actions",
+        f"{visible(name)}: {first.rows:,} rows, {len(log.actions):,} actions",
         f"{reward} in [{low:g}, {high:g}]; logged: {number(first.logging_value)} a row",
     ]
     if first.baseline is not None:
         lines.append(f"{visible(first.over)}: {number(first.baseline_value)} a row")
     claim = _joint_claim(found, log.assumption)
-    lines += ["", *_policy_table(found), "", visible(claim)]
+    lines += ["", *_policy_table(found), *explained(POLICIES, explain), "", visible(claim)]
     selection = _selection(found)
     if selection is not None:
         lines += map(visible, selection.lines())
     if first.segments:
-        lines += ["", *_segment_table(found), ""]
+        lines += ["", *_segment_table(found), *explained(SEGMENTS, explain), ""]
     for name_of_policy, one in found.items():
         lines += [visible(f"guardrail of {name_of_policy}: {each}") for each in one.guardrails]
     for note in notes_together(list(found.values())):

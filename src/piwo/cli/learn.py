@@ -15,6 +15,7 @@ from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.dependence import dependence
+from piwo.cli.explain import CANDIDATES, ExplainOption, explained
 from piwo.cli.learn_options import AUTO, DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
@@ -54,6 +55,7 @@ def learn(
             show_default=False,
         ),
     ] = False,
+    explain: ExplainOption = False,
     learning: LearnOptions = DEFAULT_LEARNING,
     terms: TermOptions = NO_TERMS,
     columns: LogOptions = DEFAULT_COLUMNS,
@@ -107,7 +109,7 @@ def learn(
     first = decision.sentence
     if dependent is not None:
         first = f"Cannot be told: {dependent}"
-    lines = [visible(first), "", *_report_lines(report, certificate)]
+    lines = [visible(first), "", *_report_lines(report, certificate, explain)]
     return Answer(
         text="\n".join([*lines, *closing]),
         document={
@@ -292,11 +294,13 @@ def _saved_line(out: Path, certificate: Certificate, stays: str | None) -> str:
     return f"saved to {visible(out)}"
 
 
-def _report_lines(report: LearningReport, certificate: Certificate) -> list[str]:
+def _report_lines(report: LearningReport, certificate: Certificate, explain: bool) -> list[str]:
     """Return the lines of the report, the table of candidates, and the certificate."""
     lines = [visible(line) for line in report.lines]
     if len(report.tried) > 1:
-        lines += _candidate_lines(report)
+        lines += [*_candidate_lines(report), *explained(CANDIDATES, explain)]
+        if explain:
+            lines.append("")
     return [*lines, *str(certificate).splitlines()]
 
 

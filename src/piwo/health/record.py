@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
@@ -50,6 +51,35 @@ _TWINS = 0.01
 """Fewer rows that equal an earlier one change nothing that is shown."""
 _WIDEST = 32
 """Characters of a label in the text."""
+_WIDTH = 100
+"""Columns of a paragraph."""
+_ACTIONS = (
+    "rows, frequency: how often the action was taken. propensity, reward: means over the rows that "
+    "took it. mean 1/mu: the sum of 1/propensity over those rows, divided by the number of all; "
+    "expected 1. error: its standard error. z: how many errors it is from 1; far above 0, the "
+    "propensities are too small."
+)
+_HEAVIEST = (
+    "row: its number in the log, from 0. weight: the probability that the policy gives to the "
+    "action taken, divided by the propensity (with units, by the rows of its unit, too). share of "
+    "weight: of the sum of all weights; a row with much of it decides the estimate."
+)
+_HISTOGRAM = (
+    "weight from: rows (or units) with at least this weight and less than twice as much. share of "
+    "weight: of the sum of all weights."
+)
+_SIZES = (
+    "actions from: rows with at least this many eligible actions and fewer than twice as many. "
+    "mean weight: of the uniform policy, expected 1. z: its distance from 1 in standard errors."
+)
+_AGES = (
+    "age from: how long ago the action was first eligible, as a share of the log. mean weight: of "
+    "the uniform policy. listed: what it is expected to be. z: their difference in standard errors."
+)
+_CALIBRATION = (
+    "estimated: pairs of a row and an action with such an estimated propensity. mean estimated, "
+    "taken: its mean, and how often the action was taken; z: their difference in standard errors."
+)
 _IN_WORDS = {
     "propensity-error": (
         "its propensities are estimated, or may be too small",
@@ -388,21 +418,31 @@ def label_text(label: object) -> str:
     return text
 
 
-def health_text(health: Health) -> str:
-    """Return the report: verdict, findings, and the first rows of each table."""
+def health_text(health: Health, *, explain: bool = False) -> str:
+    """Return the report: the answer, findings, and the first rows of each table.
+
+    Args:
+        health: what was found.
+        explain: whether a paragraph under each table says what its columns are.
+    """
     lines = [health.sentence, ""]
     if health.findings:
         for finding in health.findings:
             lines.append(f"{finding.severity}: {finding.text}")
         lines.append("")
     lines += _summary(health)
-    if health.calibration:
-        lines += ["", *_calibration(health)]
-    if health.by_size:
-        lines += ["", *_sizes(health)]
+    tables = [(_actions(health), _ACTIONS), (_heaviest(health), _HEAVIEST)]
+    tables.append((_histogram(health), _HISTOGRAM))
     if health.by_age:
-        lines += ["", *_ages(health)]
-    lines += ["", *_actions(health), "", *_heaviest(health), "", *_histogram(health)]
+        tables.insert(0, (_ages(health), _AGES))
+    if health.by_size:
+        tables.insert(0, (_sizes(health), _SIZES))
+    if health.calibration:
+        tables.insert(0, (_calibration(health), _CALIBRATION))
+    for table_lines, words in tables:
+        lines += ["", *table_lines]
+        if explain:
+            lines += ["", *textwrap.wrap(words, _WIDTH)]
     return visible_lines(lines)
 
 
@@ -417,6 +457,9 @@ def _summary(health: Health) -> list[str]:
         z = f" (z = {health.mean_weight_z:.2f})"
     if health.cost:
         reward = "reward (minus the cost)"
+    largest = f"largest {number(health.max_weight)}"
+    if health.units is not None:
+        largest += ", of a single row"
     shares = ", ".join(f"{k}: {number(share)}" for k, share in health.top_share.items())
     least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median)
     rows = rows_text(health.rows, health.units, health.unit)
@@ -427,7 +470,7 @@ def _summary(health: Health) -> list[str]:
         f"mean {reward} {number(health.mean_reward)}",
         f"propensities: smallest {least}, median about {middle}, to a factor of two",
         f"{health.policy} policy: effective sample size {_whole(health.ess)}",
-        f"mean weight {number(health.mean_weight)}{z}, largest {number(health.max_weight)}",
+        f"mean weight {number(health.mean_weight)}{z}, {largest}",
         f"share of all weight in the heaviest rows: {shares}",
         *_detectable(health),
         *_equal_rows(health),
@@ -547,7 +590,10 @@ def _heaviest(health: Health) -> list[str]:
             some = "at least " if cells == last else ""
             row += f" and {some}{len(named) - _ALIKE} more"
         shown.append((row, *cells))
-    return ["heaviest rows", *_indented(head, shown)]
+    title = "heaviest rows"
+    if health.units is not None:
+        title += " (weight: what the row adds to the mean weight of its unit)"
+    return [title, *_indented(head, shown)]
 
 
 def _histogram(health: Health) -> list[str]:
@@ -556,7 +602,10 @@ def _histogram(health: Health) -> list[str]:
     # The middle of a long table is left out.
     if len(rows) > 2 * _SHOWN:
         rows = [*rows[:_SHOWN], ("...", "...", "..."), *rows[-_SHOWN:]]
-    return ["weights by powers of two", *_indented(head, rows)]
+    title = "weights by powers of two"
+    if health.units is not None:
+        title += " (of a unit, the mean over its rows)"
+    return [title, *_indented(head, rows)]
 
 
 def _indented(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
