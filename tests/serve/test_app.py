@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 import piwo
+from piwo.cli.main import main
 from piwo.logs import Features
 from piwo.policies import Constant, LinearSoftmax, Policy
 from piwo.serve import Server, application
@@ -214,6 +215,27 @@ def test_the_policy_is_reloaded_and_no_request_is_dropped(tmp_path: Path) -> Non
     assert seen[-1] == "b"
     assert "p.piwo" in health["reload_problem"]
     assert health["status"] == "ok"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "no certificate that passes a gate; pass --uncertified"),
+        (["--uncertified", "--host", "0.0.0.0"], "an address that others may reach"),
+        (["--uncertified", "--context", "hour:number"], "expected COLUMN=KIND"),
+        (["--uncertified", "--context", "hour=time"], "--context has 'hour': 'time'"),
+        (["--uncertified", "--reward-range", "1,0"], "--reward-range"),
+        (["--uncertified", "--port", "70000"], "--port is 70000, expected 0 to 65535"),
+    ],
+)
+def test_the_command_refuses_what_cannot_be_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    policy().save(tmp_path / "p.piwo")
+    assert main(["serve", str(tmp_path / "p.piwo"), "--log", str(tmp_path / "log"), *words]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("piwo: error: ")
+    assert message in err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

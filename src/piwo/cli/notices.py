@@ -16,6 +16,7 @@ from piwo.visible import visible
 __all__ = ["as_option", "collected_warnings", "error_line", "on_stderr", "warning_line"]
 
 _OTHER_NAMES = {
+    "also": "--context",
     "all_new": "--all-new",
     "baseline": "--baseline",
     "date": "--date",
@@ -23,12 +24,14 @@ _OTHER_NAMES = {
     "epsilon": "--epsilon",
     "incumbent": "--baseline",
     "on": "--id",
+    "port": "--port",
     "q": "--reward-model",
     "above": "--target-propensities",
     "marginal": "--target-marginals",
     "random_state": "--seed",
     "segments": "--by",
     "slots": "--slots",
+    "uncertified": "--uncertified",
 }
 """Arguments of Python whose option has another name, or is not a field of a class of options."""
 

@@ -55,8 +55,8 @@ class ServeOptions:
     window: Annotated[
         float | None,
         Parameter(
-            help="Seconds after a decision in which a reward counts; later decisions are not read. "
-            "[default: a reward counts at any time]",
+            help="Seconds after a decision in which a reward counts; the log is read without "
+            "decisions for which they are not over. [default: a reward counts at any time]",
             show=True,
         ),
     ] = None
@@ -88,7 +88,9 @@ NO_SERVE = ServeOptions()
 
 
 def serve(
-    file: Annotated[str, Parameter(help="A policy file. It is reloaded when it is replaced.")],
+    file: Annotated[
+        str, Parameter(help="A policy file. It is reloaded when it is replaced.", show=True)
+    ],
     /,
     *,
     folder: Annotated[
@@ -97,6 +99,7 @@ def serve(
         Parameter(
             name="--log",
             help="Folder for the log, made if there is none; read it: piwo check FOLDER.",
+            show=True,
         ),
     ],
     options: ServeOptions = NO_SERVE,
