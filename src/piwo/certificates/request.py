@@ -20,7 +20,7 @@ from piwo.certificates.terms import check_facts
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
-from piwo.evaluation.notes import notes_on_rows
+from piwo.evaluation.notes import notes_on_rows, outside_notes
 from piwo.evaluation.request import ErrorBudget, Request, policy_words
 from piwo.evaluation.result import PolicyResult, RequestResult
 from piwo.evaluation.unsupported import with_masses
@@ -292,6 +292,8 @@ class CertificateRequest:
                 # On the unit scale, no difference of values is below -1.
                 gain = log.span * max(-1.0, gain)
             made = replace(made, value_lower=log.value(low), improvement_lower=gain)
+            outside = outside_notes(made.value, made.value_lower, None)
+            made = replace(made, notes=(*made.notes, *outside))
         return made
 
     def _notes(self, found: PolicyResult, low: float, why_not: Note | None) -> tuple[Note, ...]:

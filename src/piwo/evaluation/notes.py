@@ -22,6 +22,7 @@ __all__ = [
     "logger_note",
     "notes_of",
     "notes_on_rows",
+    "outside_notes",
     "refusal",
     "unit_note",
 ]
@@ -384,16 +385,41 @@ def _far_upper_end(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
 
 def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say that the interval excludes the estimate."""
-    if made.guarantee != "finite-sample" or made.value is None:
-        return
-    below = made.lower is not None and made.value < made.lower
-    above = made.upper is not None and made.value > made.upper
-    if below or above:
-        yield Note(
-            f"the {made.estimator} estimate lies outside the interval; believe the interval, "
-            "not the estimate",
-            kind="outside",
-        )
+    finite = made.guarantee == "finite-sample"
+    yield from outside_notes(made.value, made.lower, made.upper, made.estimator, finite=finite)
+
+
+def outside_notes(
+    value: float | None,
+    lower: float | None,
+    upper: float | None,
+    estimator: str = "iw",
+    *,
+    finite: bool = True,
+) -> tuple[Note, ...]:
+    """Return the note on an estimate outside its interval, if it is.
+
+    Args:
+        value: the estimate; None: not defined.
+        lower: the lower end; None: there is none.
+        upper: likewise.
+        estimator: which estimate it is.
+        finite: whether the interval has a finite-sample guarantee, so that it is to be believed.
+
+    >>> outside_notes(0.2, 0.3, None)
+    ('the iw estimate lies outside the interval; believe the interval, not the estimate',)
+    >>> outside_notes(0.3, 0.3, None)
+    ()
+    """
+    below = value is not None and lower is not None and value < lower
+    above = value is not None and upper is not None and value > upper
+    if not (below or above):
+        return ()
+    advice = "believe the interval, not the estimate"
+    if not finite:
+        advice = "the interval is approximate, so believe neither without more rows"
+    text = f"the {estimator} estimate lies outside the interval; {advice}"
+    return (Note(text, kind="outside"),)
 
 
 def _vacuous(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001

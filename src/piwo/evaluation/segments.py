@@ -10,6 +10,7 @@ from piwo import bounds
 from piwo.checks import shown
 from piwo.engines.engine import fold
 from piwo.errors import UsageError
+from piwo.evaluation.notes import outside_notes
 from piwo.evaluation.request import Request
 from piwo.evaluation.result import PolicyResult, in_units
 from piwo.evaluation.segment import Segment
@@ -202,15 +203,7 @@ def _notes(one: PolicyResult, sums: MomentState, ends: bounds.Interval) -> list[
     highest = ends.upper is None or ends.upper >= one.most
     if one.why_not is None and (ends.lower or 0.0) <= 0.0 and highest:
         notes.append(Note("the bounds say nothing about the value here", kind="vacuous"))
-    value = one.evidence.estimate.value
-    if one.why_not is None and value is not None:
-        below = ends.lower is not None and value < ends.lower
-        if below or (ends.upper is not None and value > ends.upper):
-            notes.append(
-                Note(
-                    "the estimate lies outside the interval; believe the interval, not the "
-                    "estimate",
-                    kind="outside",
-                )
-            )
+    if one.why_not is None:
+        value = one.evidence.estimate.value
+        notes += outside_notes(value, ends.lower, ends.upper, one.evidence.estimator.name)
     return notes
