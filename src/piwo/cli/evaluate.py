@@ -125,9 +125,7 @@ def evaluate(
             "open": unproved,
         }
     selection = _selection(found)
-    chosen = None
-    if selection is not None:
-        chosen = selection.to_dict()
+    chosen = None if selection is None else selection.to_dict()
     return Answer(
         text="\n".join([*lines, "", f"next: {_next_step(rows, log, columns)}"]),
         document={

@@ -36,7 +36,7 @@ from piwo.learners.pool import (
     for_full_vectors,
     for_items,
 )
-from piwo.learners.report import CandidateReport, LearningReport, score_facts
+from piwo.learners.report import CandidateReport, LearningReport, counts_text, score_facts
 from piwo.learners.schedule import Learned, Schedule
 from piwo.learners.split import Split
 from piwo.logs.log import Log
@@ -344,27 +344,13 @@ class Auto(SplitLearner):
             lines=(
                 f"learned from {made.training_rows} rows, certified on {made.rows} others",
                 f"  {self.chosen_}: {self.rule_}",
-                f"  {self._counts}",
+                counts_text(len(self.path_) - 1, made.candidates, self._both),
             ),
             tried=tuple(tried),
             columns=columns,
             facts=facts,
             in_sample=self.incumbent_in_sample_,
             stays=_STAYS.get(self.chosen_),
-        )
-
-    @property
-    def _counts(self) -> str:
-        """What the counts of candidates count, in words."""
-        ways = len(self.path_) - 1
-        plural = "" if ways == 1 else "s"
-        text = f"{ways} candidate{plural} below, next to today's policy"
-        if self._both:
-            text += ": a policy each from both parts of the rows"
-        certified = self.certificate_.candidates
-        return (
-            f"{text}; the certificate counts the {certified} policies that its rows judge, each "
-            "different one once, with today's"
         )
 
     def _outcomes(

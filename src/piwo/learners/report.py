@@ -11,7 +11,14 @@ from piwo.policies import Policy
 from piwo.scores import Score
 from piwo.visible import number
 
-__all__ = ["CandidateReport", "LearningReport", "report_of", "report_of_path", "score_facts"]
+__all__ = [
+    "CandidateReport",
+    "LearningReport",
+    "counts_text",
+    "report_of",
+    "report_of_path",
+    "score_facts",
+]
 
 
 @dataclass(frozen=True)
@@ -139,6 +146,27 @@ def report_of_path(
     columns = _columns(listed[0].score.parameter)
     report = report_of(listed[0].policy, made, score, rule)
     return replace(report, tried=tuple(tried), columns=columns)
+
+
+def counts_text(ways: int, certified: int, both: bool) -> str:
+    """Return what the counts of candidates count, in words.
+
+    Args:
+        ways: the candidates of the table, without today's policy.
+        certified: the policies that the certificate pays for.
+        both: whether each was learned from both parts of the rows.
+
+    >>> print(counts_text(6, 7, both=True))  # doctest: +ELLIPSIS
+      6 candidates below, next to today's policy: a policy each from both parts of the rows; ...
+    """
+    plural = "" if ways == 1 else "s"
+    text = f"  {ways} candidate{plural} below, next to today's policy"
+    if both:
+        text += ": a policy each from both parts of the rows"
+    return (
+        f"{text}; the certificate counts the {certified} policies that its rows judge, each "
+        "different one once, with today's"
+    )
 
 
 def score_facts(score: Score | None) -> dict[str, Any]:
