@@ -504,6 +504,10 @@ CALLS: dict[str, Call] = {
         {**EVALUATE, "policy": UNIFORM, "q": None, "baseline": None, "name": "one"},
     ),
     "compare": (piwo.compare, {**EVALUATE, "policies": BOTH, "q": None, "baseline": None}),
+    "to_onnx": (
+        policies.to_onnx,
+        {"policy": policies.LinearGreedy([[1.0], [0.0]], [0.0, 0.0], ["a", "b"]), "path": "p.onnx"},
+    ),
     "weights": (piwo.weights, {"log": LOG, "policy": UNIFORM}),
     "decide": (
         piwo.decide,

@@ -83,10 +83,13 @@ def test_no_name_becomes_markup(report: Report) -> None:
         "<svg onload",
         "<b ",
         "onmouseover=alert(2)>",
-        "<script",
         "\u202e",
     ):
         assert raw not in page
+    # the template's own: the explorer, and its numbers
+    assert page.count("<script") == report("label", "other", "column", "log.csv").count("<script")
+    # a namespace, which nothing fetches
+    page = page.replace("http://www.w3.org/2000/svg", "")
     for remote in ("javascript:", "http:", "https:", "@import", "url("):
         assert remote not in page
 
@@ -98,7 +101,7 @@ def test_no_element_or_attribute_beyond_the_templates_own(report: Report) -> Non
     )
     assert hostile.elements == harmless.elements
     assert {tag for tag, _ in hostile.elements}.isdisjoint(
-        {"script", "img", "iframe", "object", "link", "base", "form"}
+        {"img", "iframe", "object", "link", "base", "form"}
     )
     assert not any(
         name.startswith("on") or name in ("style", "href", "src")

@@ -183,7 +183,7 @@ def test_what_rests_on_estimates_says_so_where_it_claims(
     text = page.read_text("utf-8")
     assert "%, if the estimated propensities are right (" in text
     assert (
-        '"care">Certified better than the logging policy, if the estimated propensities are right ('
+        "Certified better than the logging policy, if the estimated propensities are right ("
         in text
     )
     assert "propensity_factor" not in text.split("<h2>Health")[0]

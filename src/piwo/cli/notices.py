@@ -43,6 +43,7 @@ def _options() -> Mapping[str, str]:
     from piwo.cli.join import JoinOptions
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
+    from piwo.cli.report import PageOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
     from piwo.cli.slates import SlateOptions
     from piwo.cli.terms import TermOptions
@@ -52,6 +53,7 @@ def _options() -> Mapping[str, str]:
     found = {str(kind.parameter): "--gamma" for kind in SCORES.values()}
     classes = (
         JoinOptions,
+        PageOptions,
         SlateOptions,
         LogOptions,
         EstimateOptions,
