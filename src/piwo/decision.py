@@ -39,6 +39,8 @@ _WEAKENING = (
     "unverified",
 )
 """Notes on what the statement assumes, or on what speaks against it."""
+_DOUBTFUL = ("assumptions", "estimated-weights", "marginal-interval")
+"""Notes on values that rest on an assumption about the actions (MIPS)."""
 _UNSUPPORTED = 0.01
 """From this share of the policy on, actions that the log lacks are worth exploring."""
 _EXPLORE = 0.05
@@ -219,7 +221,8 @@ def decide(
         A `Decision`.
 
     Raises:
-        UsageError: for no evaluations.
+        UsageError: for no evaluations, and for those that were not made together: their bounds hold
+            one at a time, and picking the best of them would break the level.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4)
@@ -246,6 +249,7 @@ def decide(
     if not listed:
         raise UsageError(f"{argument('evaluations')} is empty; pass at least one")
     first = listed[0]
+    _require_together(listed)
     count = first.rows
     if first.units is not None:
         count = first.units
@@ -261,6 +265,26 @@ def decide(
     )
     candidates = [_of_evaluation(one, at_least) for one in listed]
     return _decision(candidates, frame, health)
+
+
+def _require_together(listed: Sequence[Evaluation]) -> None:
+    """Raise for evaluations whose bounds do not hold together, or that are of different logs."""
+    first = listed[0]
+    for one in listed:
+        for what in ("delta", "rows", "units", "baseline", "logging_value", "logger", "cost"):
+            here, there = getattr(one, what), getattr(first, what)
+            if here != there:
+                raise UsageError(
+                    f"{argument('evaluations')} differ in {what} ({there} and {here}), expected "
+                    "those of one piwo.compare"
+                )
+    bounded = sum(one.guarantee != "none" for one in listed)
+    if bounded > first.simultaneous:
+        raise UsageError(
+            f"{argument('evaluations')} has {bounded} with bounds that hold for "
+            f"{first.simultaneous} at a time, so the best of them would be picked by chance; "
+            "evaluate them together with piwo.compare"
+        )
 
 
 def decide_by_certificate(
@@ -535,7 +559,7 @@ def _made(
 ) -> Decision:
     """Return the record, with gains in `per` decisions."""
     lower, upper = _range(best, frame)
-    caveats = [note for note in best.notes if note.kind in _WEAKENING]
+    caveats = [note for note in best.notes if note.kind in (*_WEAKENING, *_DOUBTFUL)]
 
     def scaled(value: float | None) -> float | None:
         if value is None:

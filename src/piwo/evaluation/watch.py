@@ -197,7 +197,9 @@ class Watch:
         )
         rows = sum(one.added for one in self.looks) + added
         name = without_secrets(log.source.name)
-        proved = tuple(one.name for one in found if self._certifies(one))
+        proved: tuple[str, ...] = ()
+        if all(one.lower is not None for one in found):
+            proved = tuple(one.name for one in found if self._certifies(one))
         look = WatchLook(day.isoformat(), name, added, rows, digest, "", found, proved)
         look = replace(look, answer=self._answer_at(look))
         return replace(made, looks=(*self.looks, look)[-_MOST_LOOKS:])
@@ -376,10 +378,12 @@ class Watch:
         return self.at_least is None or (look.lower is not None and look.lower >= self.at_least)
 
     def _answer_at(self, look: WatchLook) -> Answer:
+        # Without a lower end the rows contradict their propensities, which all policies share.
+        if any(one.lower is None for one in look.policies):
+            return "stop"
         if look.certified:
             return "certified"
-        # without a lower end the propensities are refuted, and no later row mends that
-        if self._passed(look) or any(one.lower is None for one in look.policies):
+        if self._passed(look):
             return "stop"
         return "not yet"
 

@@ -47,6 +47,9 @@ def page(summary: Summary) -> str:
     style, script = _source("page.css"), _source("explorer.js")
     rules = ["default-src 'none'", f"style-src {_hash(style)}"]
     data, left_out, found = "", 0, summary.details.explorer
+    # Its bounds are those of one look, which repeated looks would break.
+    if any(one.horizon is not None for one in summary.evaluations):
+        found = None
     if found is not None and found.sums:
         decision = summary.decision
         data, left_out = explorer_json(found, decision.units, decision.policy)

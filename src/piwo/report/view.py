@@ -306,7 +306,10 @@ def _explorer_note(left_out: int, decision: Decision, first: Evaluation) -> str:
     parts = [
         f"The page above uses the {first.interval} bound at δ = {first.delta:g}, which may be "
     ]
-    parts.append("narrower.")
+    parts.append(
+        "narrower. It is for looking: decide at the δ and γ that were fixed before, because the "
+        "best of many stops does not hold with probability 1 − δ."
+    )
     if first.baseline is not None:
         parts.append(" Gains here are over the logging policy.")
     if left_out:

@@ -44,6 +44,10 @@ def certify(
     rewards, such as a target encoder, can make a certificate wrong by any amount. So split first,
     fit the pipeline to one part, and give the other part to this function, as it was logged.
 
+    Delta is that of one certificate: several models certified on the same rows, one call each, are
+    certified together only at the sum of their deltas, and the best of them at no less. Choose the
+    model before, or divide `delta` by the number of models.
+
     Two mistakes are recognized: rows that the classifier was learned from (an error), and columns
     that are standardized over both parts together, so that they were scaled before the split (a
     warning, and a note in the certificate).

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from piwo.messages import Note
+from piwo.errors import UsageError
+from piwo.messages import Note, argument
 from piwo.records import Record
 from piwo.slates.compare import compare
 from piwo.slates.evaluate import evaluate
@@ -83,6 +84,11 @@ def choose(
 
     Source: Su, Srinath, Krishnamurthy 2020 (arXiv 2002.07729), the rule.
     """
+    if not log.bounded:
+        raise UsageError(
+            "rewards have no upper end, so intervals have none, and no assumption can be "
+            f"contradicted; declare {argument('reward_range', '(lo, hi)')}, or choose one yourself"
+        )
     parts = log.split(holdout, random_state)
     name = type(policy).__name__
     tried = compare(
@@ -90,9 +96,10 @@ def choose(
     ).evaluations
     low, high, chosen = -math.inf, math.inf, tried[0]
     for one in tried:
-        if one.no_interval is None:
-            low = max(low, -math.inf if one.lower is None else one.lower)
-            high = min(high, math.inf if one.upper is None else one.upper)
+        # An estimator without an interval cannot be compared with those before it.
+        if one.lower is None or one.upper is None:
+            continue
+        low, high = max(low, one.lower), min(high, one.upper)
         if low > high:
             break
         chosen = one
