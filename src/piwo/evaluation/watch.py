@@ -69,8 +69,9 @@ class Watch:
     """Policies monitored on a log that grows: one monitor each, and the history of all looks.
 
     Answers: is a policy certified better by now, look after look, or is it time to stop? It has the
-    statistics of `piwo.Monitor`. All statements on all policies at all looks hold together with
-    probability 1 - delta: each of k policies has delta / k.
+    statistics of `piwo.Monitor`. The improvement bounds of all policies at all looks hold together
+    with probability 1 - delta, and so, as a separate statement, do the intervals of their values:
+    each of k policies has delta / k.
 
     A watch never changes; `update` returns the next one, with one look more. `piwo monitor` is the
     same on the command line.
