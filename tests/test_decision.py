@@ -10,6 +10,7 @@ from piwo.certificates import Certificate
 from piwo.decision import Units, decide_by_certificate, rounded, rows_needed
 from piwo.errors import UsageError
 from piwo.evaluation import Guardrail, GuardrailResult
+from piwo.health.record import HealthFinding
 from piwo.messages import Note
 
 
@@ -165,3 +166,26 @@ def test_a_certificate_of_another_policy_says_so_and_what_it_proves() -> None:
         "from 90 of 180 rows; that one earns at least 0.04 more a decision than today's system "
         "(95 %, 90 decisions)."
     )
+
+
+def test_evaluations_made_one_by_one_are_not_decided_together() -> None:
+    log = log_of()
+    ones = [piwo.evaluate(log, piwo.policies.Constant(x, log.actions)) for x in "AB"]
+    with pytest.raises(UsageError, match="2 with bounds that hold for 1 at a time"):
+        piwo.decide(ones)
+    other = piwo.evaluate(log, piwo.policies.Constant("B", log.actions), delta=0.5)
+    with pytest.raises(UsageError, match="differ in delta"):
+        piwo.decide([ones[0], other])
+
+
+def test_what_makes_the_log_unfit_for_the_policy_is_a_caveat() -> None:
+    log = log_of()
+    policy = piwo.policies.Constant("B", log.actions)
+    health = replace(
+        piwo.check(log, policy),
+        policy="B",
+        findings=(HealthFinding("effective-sample", "unfit", "few rows decide"),),
+    )
+    made = piwo.decide(constant(log, "B"), health=health)
+    assert made.verdict == "switch"
+    assert "the log is unfit for B: few rows decide" in made.caveats

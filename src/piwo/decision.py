@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from piwo.certificates.certificate import Certificate
@@ -264,7 +264,19 @@ def decide(
         by_baseline=first.baseline is not None,
     )
     candidates = [_of_evaluation(one, at_least) for one in listed]
-    return _decision(candidates, frame, health)
+    made = _decision(candidates, frame, health)
+    return replace(made, caveats=(*made.caveats, *_doubts(health, made)))
+
+
+def _doubts(health: Health | None, made: Decision) -> tuple[Note, ...]:
+    """Return what makes the log unfit for the policy, of findings that stop no decision."""
+    if health is None or made.verdict == "unfit" or health.policy != made.policy:
+        return ()
+    return tuple(
+        Note(f"the log is unfit for {made.policy}: {finding.text}", kind=finding.kind)
+        for finding in health.findings
+        if finding.severity == "unfit"
+    )
 
 
 def _require_together(listed: Sequence[Evaluation]) -> None:
