@@ -116,7 +116,7 @@ def check_finite(name: str, value: Any) -> None:
 
     >>> check_finite("mean", 0.5)
     """
-    if not (is_number(value) and math.isfinite(value)):
+    if not (is_number(value) and _is_finite(value)):
         raise _wrong(name, value, "a finite number: check the rows that it was computed from")
 
 
@@ -125,7 +125,7 @@ def check_positive(name: str, value: Any) -> None:
 
     >>> check_positive("gamma", 0.1)
     """
-    if not (is_number(value) and math.isfinite(value) and value > 0.0):
+    if not (is_number(value) and _is_finite(value) and value > 0.0):
         raise _wrong(name, value, "a finite number above 0: pass a positive one")
 
 
@@ -272,6 +272,14 @@ def is_number(value: object) -> bool:
     (True, False, False)
     """
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a number is finite as a float: 10**400 is not."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def is_seed(value: object) -> bool:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -77,6 +78,10 @@ def logged(folder: Path) -> tuple[set[str], set[str]]:
     assert len(ids) == len(set(ids))
     earned = table.column("reward").to_pylist()
     return set(ids), {x for x, r in zip(ids, earned, strict=True) if r == 1.0}
+
+
+def own_name(piece: str = "decisions") -> str:
+    return f"{piece}-20260101T000000-1-0123abcd.jsonl"
 
 
 @needs_locks
@@ -322,3 +327,79 @@ def test_columns_that_the_policy_does_not_look_at_are_logged(tmp_path: Path) -> 
     assert batch.context.tolist() == [[1.0, 1.0], [2.5, 1.0]]
     with pytest.raises(UsageError, match="also has 'hour': 'time'"):
         LogWriter(tmp_path, ACTIONS, Features(()), also={"hour": "time"})
+
+
+@needs_locks
+def test_files_of_others_and_without_a_whole_row_are_kept(tmp_path: Path) -> None:
+    LogWriter(tmp_path, ACTIONS, Features(())).close()
+    for name in ("my-notes.jsonl", "decisions-old.jsonl", f"x{own_name()}"):
+        (tmp_path / name).write_text("", encoding="utf-8")
+    (tmp_path / own_name()).write_text("half a row", encoding="utf-8")
+    (tmp_path / own_name("rewards")).write_text("", encoding="utf-8")
+    LogWriter(tmp_path, ACTIONS, Features(())).close()
+    names = {x.name for x in tmp_path.iterdir()}
+    damaged = own_name().replace(".jsonl", ".damaged")
+    assert names >= {"my-notes.jsonl", "decisions-old.jsonl", f"x{own_name()}", damaged}
+    assert (tmp_path / damaged).read_text("utf-8") == "half a row"
+    assert not {own_name(), own_name("rewards")} & names
+
+
+def test_rows_that_were_refused_are_not_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: int, __: int = 0) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    log = LogWriter(tmp_path, ACTIONS, Features(()))
+    log.decisions([decision(1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_fsync", broken)
+        patch.setattr(module.os, "ftruncate", broken)
+        with pytest.raises(FileError, match="Input/output error"):
+            log.decisions([decision(2), decision(3)])
+    log.decisions([decision(4)])
+    assert logged(tmp_path)[0] == {"1", "4"}
+    log.close()
+    LogWriter(tmp_path, ACTIONS, Features(())).close()
+    assert len(list(tmp_path.glob("decisions-*.parquet"))) == 2 - (sys.platform == "win32")
+    assert logged(tmp_path)[0] == {"1", "4"}
+    (mark,) = tmp_path.glob("*.acknowledged")
+    mark.write_text("x", encoding="utf-8")
+    mark.with_suffix(".parquet").unlink()
+    mark.with_suffix(".jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(FileError, match=r"acknowledged' is damaged"):
+        piwo.read(tmp_path)
+
+
+@pytest.mark.parametrize("column", ["shop", "user"])
+def test_text_that_could_not_be_read_again_is_refused(tmp_path: Path, column: str) -> None:
+    log = LogWriter(tmp_path, ACTIONS, Features(()), also={"shop": "text"}, unit="user")
+    with Server(Uniform(["a", "b"]), log, uncertified=True) as server:
+        context = {"shop": "grün", "user": "1"}
+        with pytest.raises(DataError, match=rf"'{column}' is not valid text"):
+            server.decide({**context, column: "\ud800"})
+        server.decide(context)
+    assert len(logged(tmp_path)[0]) == 1
+
+
+def test_names_and_labels_that_could_not_be_read_again_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not valid text"):
+        LogWriter(tmp_path, Actions(["a", "\ud800"]), Features(()))
+    with pytest.raises(UsageError, match="not valid text"):
+        LogWriter(tmp_path, ACTIONS, Features(()), unit="\ud800")
+    with pytest.raises(UsageError, match="'Time' has the name of another column"):
+        LogWriter(tmp_path, ACTIONS, Features.numeric(["Time"]))
+    with pytest.raises(UsageError, match="'AGE' has the name of another column"):
+        LogWriter(tmp_path, ACTIONS, Features.numeric(["age"]), also={"AGE": "number"})
+    with pytest.raises(UsageError, match="'Age' has the name of another column"):
+        LogWriter(tmp_path, ACTIONS, Features.numeric(["age"]), unit="Age")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_window_is_over_some_seconds_before_the_folder_is_listed(tmp_path: Path) -> None:
+    """A reward that is being written when the folder is listed may belong to such a decision."""
+    with LogWriter(tmp_path, ACTIONS, Features(()), window=60.0) as log:
+        edge = time.time_ns() // 1000 - 60_000_000
+        log.decisions([decision(1), decision(2, edge)])
+        with pytest.warns(PiwoWarning, match="1 decisions are left out"):
+            piwo.read(tmp_path)

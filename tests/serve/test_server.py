@@ -114,6 +114,8 @@ def test_an_unseen_level_is_counted_and_its_columns_are_0() -> None:
         ({"query": {}}, "'query' is .* expected text"),
         ({"place": [1.0]}, "not a list of 2 numbers"),
         ({"place": ["a", "b"]}, "not a list of 2 numbers"),
+        ({"place": [1, 10**400]}, "not a list of 2 numbers"),
+        ({"shop": 10**5000}, "'shop' is .* expected text"),
         ({"place": [1.0, float("inf")]}, "missing or infinite entries"),
     ],
 )

@@ -3,7 +3,8 @@
 The folder holds a manifest (`piwo-log.json`), and for each writer and time pieces of decisions and
 of rewards. A piece is JSON lines while it is written, and Parquet once it is complete: then a file
 of lines with the same name is a leftover that is not read. A last line without its end was never
-acknowledged.
+acknowledged; nor was what follows the length in a file of the same name that ends in
+`.acknowledged`, which a writer leaves if it cannot remove rows that it could not synchronize.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,17 +29,21 @@ from piwo.sources.table import TableSource
 from piwo.visible import without_secrets
 
 __all__ = [
+    "ACKNOWLEDGED",
     "MANIFEST",
     "RESERVED",
     "SEVERAL",
     "Manifest",
     "ServedLog",
+    "acknowledged_bytes",
     "manifest_of",
     "piece_table",
     "served_log",
 ]
 
 MANIFEST = "piwo-log.json"
+ACKNOWLEDGED = ".acknowledged"
+"""Suffix of a file with the number of bytes of a file of lines that count."""
 FORMAT, VERSION = "piwo-decisions", 1
 RESERVED = (
     "decision_id",
@@ -65,6 +70,8 @@ _BLOCK_BYTES = 2**24
 _ATTEMPTS = 5
 """How often a folder is listed again: its writer may complete a piece between listing and
 reading."""
+_MARGIN = timedelta(seconds=5)
+"""How long a reward may take from its time stamp to the disk."""
 
 
 @dataclass(frozen=True)
@@ -200,9 +207,11 @@ def served_log(source: Any) -> ServedLog | None:
     manifest = manifest_of(folder)
     if manifest is None:
         return None
+    # A reward of before this moment is in the files that are listed after it.
+    until = datetime.now(UTC) - _MARGIN
     decisions = _pieces(folder, "decisions", manifest)
     rewards = _pieces(folder, "rewards", manifest)
-    table = _joined(decisions, rewards, manifest, str(folder))
+    table = _joined(decisions, rewards, manifest, until, str(folder))
     roles: dict[str, Any] = {"context": list(manifest.context), "time": "time"}
     if manifest.unit is not None:
         roles["unit"] = manifest.unit
@@ -264,8 +273,26 @@ def _listed(folder: Path, piece: Piece, manifest: Manifest) -> pa.Table:
                     f"{without_secrets(path)!r} cannot be read as Parquet ({cause}); copy it again"
                 ) from None
         elif path.suffix == ".jsonl" and f"{path.stem}.parquet" not in names:
-            tables.append(piece_table(path.read_bytes(), schema, path))
+            tables.append(piece_table(acknowledged_bytes(path), schema, path))
     return pa.concat_tables([schema.empty_table(), *(x.cast(schema) for x in tables)])
+
+
+def acknowledged_bytes(path: Path) -> bytes:
+    """Return the bytes of a file of lines, without those after the length that counts.
+
+    Raises:
+        FileError: if the file with the length is damaged.
+    """
+    data = path.read_bytes()
+    mark = path.with_suffix(ACKNOWLEDGED)
+    try:
+        return data[: int(mark.read_bytes())]
+    except FileNotFoundError:
+        return data
+    except ValueError:
+        raise FileError(
+            f"{without_secrets(mark)!r} is damaged, expected a number of bytes; copy it again"
+        ) from None
 
 
 def piece_table(data: bytes, schema: pa.Schema, path: Path) -> pa.Table:
@@ -301,13 +328,14 @@ def piece_table(data: bytes, schema: pa.Schema, path: Path) -> pa.Table:
         ) from None
 
 
-def _joined(decisions: pa.Table, rewards: pa.Table, manifest: Manifest, name: str) -> pa.Table:
+def _joined(
+    decisions: pa.Table, rewards: pa.Table, manifest: Manifest, until: datetime, name: str
+) -> pa.Table:
     """Return the decisions whose window is over, with their rewards, in the order of time."""
     import duckdb
 
     if not len(decisions):
         raise DataError(f"no rows in {without_secrets(name)!r}, expected at least one decision")
-    until = datetime.now(UTC)
     inside = closed = "true"
     if manifest.window is not None:
         width = f"to_microseconds({round(manifest.window * 1e6)})"

@@ -17,7 +17,7 @@ from piwo.logs.features import MISSING_ADVICE, Feature, Features
 from piwo.logs.hashing import hashed_place
 from piwo.messages import argument
 
-__all__ = ["RowEncoder", "text_of"]
+__all__ = ["RowEncoder", "is_utf8", "text_of"]
 
 _Writer: TypeAlias = Callable[[Any, Floats], bool]
 """Writes the columns of one value, which are 0, and returns whether it is a level never seen."""
@@ -196,7 +196,7 @@ def _entries(item: Feature, value: Any) -> npt.NDArray[np.float64]:
         entries = np.asarray(value)
         if entries.dtype.kind == "O":
             entries = entries.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         entries = np.empty(0, np.str_)
     if entries.dtype.kind not in "biuf" or entries.shape != (item.size,):
         raise DataError(f"context column {item.column!r} is not a list of {item.size} numbers")
@@ -210,16 +210,33 @@ def text_of(column: str, value: Any) -> str:
     ('7', 'true')
 
     Raises:
-        DataError: for what is not text, a number or a boolean.
+        DataError: for what is not text, a number or a boolean, and for text that is not Unicode.
     """
     if isinstance(value, str):
+        if not is_utf8(value):
+            raise DataError(f"context column {column!r} is not valid text (UTF-8)")
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int):
-        return str(value)
     try:
+        if isinstance(value, int):
+            return str(value)
         # Rare, and Arrow has its own way to write such numbers.
         return str(pa.array([value]).cast(pa.large_string())[0].as_py())
-    except pa.ArrowException:
+    except (pa.ArrowException, ValueError, OverflowError):
         raise DataError(f"context column {column!r} is {a_kind(value)}, expected text") from None
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8; half of a surrogate pair, as in JSON, cannot.
+
+    >>> is_utf8("grün"), is_utf8("\\ud800")
+    (True, False)
+    """
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -11,6 +11,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -30,22 +31,26 @@ from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.logs.options import check_reward_range
 from piwo.logs.served import (
+    ACKNOWLEDGED,
     MANIFEST,
     RESERVED,
     SEVERAL,
     Manifest,
     Piece,
+    acknowledged_bytes,
     manifest_of,
     piece_table,
 )
 from piwo.messages import argument
-from piwo.serve.encoding import text_of
+from piwo.serve.encoding import is_utf8, text_of
 from piwo.visible import without_secrets
 
 __all__ = ["LogWriter"]
 
 _KINDS = {"number": "number", "levels": "text", "hashed": "text", "vector": "vector"}
 """Kind of a feature -> kind of its column in the log."""
+_OWN_NAME = re.compile(r"(decisions|rewards)-\d{8}T\d{6}-\d+-[0-9a-f]{8}\.jsonl", re.ASCII)
+"""Names that `LogWriter._new` makes; other files in the folder are left alone."""
 
 
 @dataclass
@@ -253,10 +258,18 @@ class LogWriter:
                 os.ftruncate(file.handle, file.size)
                 os.lseek(file.handle, file.size, os.SEEK_SET)
             except OSError:
-                # Half a line at the end of a file is not read.
-                del self._open[piece]
-                os.close(file.handle)
+                self._give_up(piece, file)
             raise
+
+    def _give_up(self, piece: Piece, file: _Open) -> None:
+        """Close a file that ends with rows that were not acknowledged; mark where they begin."""
+        del self._open[piece]
+        try:
+            _create(file.path.with_suffix(ACKNOWLEDGED), f"{file.size}\n".encode())
+        except OSError as cause:
+            self.problem = f"{file.path.name}: its last rows were not acknowledged ({cause})"
+        finally:
+            os.close(file.handle)
 
     def _new(self, piece: Piece) -> _Open:
         """Return a new file of lines, locked for as long as this process writes it."""
@@ -286,12 +299,16 @@ class LogWriter:
         import pyarrow.parquet as pq
 
         try:
-            table = piece_table(path.read_bytes(), self.manifest.schema(piece), path)
+            table = piece_table(acknowledged_bytes(path), self.manifest.schema(piece), path)
             if len(table):
                 with writing(path.with_suffix(".parquet")) as out:
                     pq.write_table(table, out, compression="zstd", write_page_checksum=True)
                 _sync_folder(self.folder)
-            path.unlink()
+            if len(table) or not path.stat().st_size:
+                path.unlink()
+            else:
+                # Not a row is whole, and what the bytes are is not known: they are kept.
+                path.rename(path.with_suffix(".damaged"))
         except (OSError, FileError, pa.ArrowException) as cause:
             self.problem = f"{path.name}: {cause}"
         finally:
@@ -300,6 +317,8 @@ class LogWriter:
     def _recover(self) -> None:
         """Make Parquet of the files that killed processes left."""
         for path in sorted(self.folder.glob("*-*.jsonl")):
+            if not _OWN_NAME.fullmatch(path.name):
+                continue
             with contextlib.suppress(OSError):
                 handle = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
                 try:
@@ -320,12 +339,10 @@ class LogWriter:
     def _shared_manifest(self, actions: Actions, columns: dict[str, str]) -> Manifest:
         """Return the manifest of the folder; make both if there is none."""
         unit = self._asked.get("unit")
-        taken = [x for x in (*columns, *([unit] if unit else [])) if x in RESERVED]
-        if taken or unit in columns:
-            raise UsageError(
-                f"context column {(taken or [unit])[0]!r} has the name of a column that each log "
-                "has; rename it"
-            )
+        names = list(columns)
+        if unit is not None:
+            names.append(unit)
+        _check_names(names, actions)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             found = manifest_of(self.folder)
@@ -381,6 +398,26 @@ def _asked(
         check_kind("unit", unit, str)
         found["unit"] = unit
     return found
+
+
+def _check_names(names: Sequence[str], actions: Actions) -> None:
+    """Raise for columns and labels that could be written and not be read.
+
+    Raises:
+        UsageError: for two columns of one name, and for what is not text.
+    """
+    for text in (*names, *actions.labels):
+        if isinstance(text, str) and not is_utf8(text):
+            raise UsageError(f"{text!r} is not valid text (UTF-8) and cannot be logged; rename it")
+    # DuckDB, which joins decisions and rewards, compares names without case.
+    known = {x.casefold() for x in RESERVED}
+    for name in names:
+        if name.casefold() in known:
+            raise UsageError(
+                f"context column {name!r} has the name of another column of the log (upper and "
+                "lower case are the same); rename it"
+            )
+        known.add(name.casefold())
 
 
 def _columns_of(features: Features) -> dict[str, str]:
