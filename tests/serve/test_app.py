@@ -252,6 +252,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     line = process.stderr.readline()
+    assert "0.05 of the decisions explores" in process.stderr.readline()
     found = re.search(r"http://127\.0\.0\.1:\d+", line)
     assert found, line
     request = urllib.request.Request(

@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 
 import piwo
+from piwo.certificates import Certificate
 from piwo.errors import DataError, FileError, PiwoWarning, UsageError
 from piwo.logs.features import Feature, Features
-from piwo.policies import Constant, Function, LinearGreedy, LinearSoftmax, Logging, Uniform
+from piwo.policies import (
+    Constant,
+    EpsilonGreedy,
+    Function,
+    LinearGreedy,
+    LinearSoftmax,
+    Logging,
+    Uniform,
+)
 from piwo.serve import Server
 from tests.policies.conftest import NAMES, makers
 
@@ -162,8 +171,29 @@ def test_only_a_certified_policy_is_served_without_the_flag(tmp_path: Path) -> N
         Server(Logging(["a", "b"]), uncertified=True)
 
 
+def test_only_the_certificate_of_the_file_itself_counts(tmp_path: Path) -> None:
+    certificate = Certificate(
+        kind="held-out", value=0.6, value_lower=0.5, improvement_lower=0.1, logging_value=0.5
+    )
+    path = tmp_path / "p.piwo"
+    Uniform(["a", "b"]).save(path, {"certificate": certificate.to_dict()})
+    assert Server(path).decide().propensity == 0.5
+    part = piwo.load(path)
+    mixed = EpsilonGreedy(part, 0.5)
+    assert mixed.provenances
+    mixed.save(tmp_path / "mixed.piwo")
+    for policy in (part, mixed, tmp_path / "mixed.piwo"):
+        with pytest.raises(UsageError, match="no certificate that passes"):
+            Server(policy)
+
+
 def test_exploration_is_in_the_propensity() -> None:
     server = Server(Constant("a", ["a", "b"]), epsilon=0.5, uncertified=True, random_state=0)
+    assert server.caution == (
+        "a fraction 0.5 of the decisions explores; a certificate of the policy is not about this "
+        "mixture"
+    )
+    assert Server(Constant("a", ["a", "b"]), uncertified=True).caution is None
     found = {server.decide()[:2] for _ in range(50)}
     assert found == {("a", 0.75), ("b", 0.25)}
 
@@ -203,6 +233,20 @@ def test_what_was_decided_is_what_is_read(tmp_path: Path) -> None:
         assert batch.eligible is not None
         assert batch.eligible.sizes.tolist() == [2 if i % 3 == 0 else 3 for i in range(40)]
     assert before.columns.key == "decision_id"
+
+
+def test_a_log_of_several_policies_is_that_of_a_learning_logger(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    with Server(Uniform(["a", "b"]), folder, uncertified=True) as server:
+        server.reward(server.decide().decision_id, 1.0)
+        first = server.policy_name
+        assert piwo.read(folder).logger is None
+        server.reload(Constant("b", ["a", "b"]))
+        server.reward(server.decide().decision_id, 1.0)
+    with pytest.warns(PiwoWarning, match="2 policies wrote this log"):
+        assert piwo.read(folder).logger == "learning"
+    assert piwo.read(folder, logger="fixed").logger == "fixed"
+    assert piwo.read(folder, where=f"policy = '{first}'").logger is None
 
 
 def test_threads_share_a_server(tmp_path: Path) -> None:

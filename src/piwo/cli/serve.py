@@ -136,6 +136,8 @@ def serve(
     def listening(address: str) -> None:
         if not output.quiet:
             on_stderr(f"piwo: decisions at {address}, logged in {folder}; stop with Ctrl-C")
+            if server.caution is not None:
+                on_stderr(f"piwo: {server.caution}")
 
     piwo.serve.run(
         server,

@@ -25,7 +25,7 @@ from piwo.logs.inline import is_objects, object_lists
 from piwo.logs.items import items_of
 from piwo.logs.log import Log
 from piwo.logs.options import Logger
-from piwo.logs.served import ServedLog, served_log
+from piwo.logs.served import ServedLog, logger_of, served_log
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
 from piwo.logs.vowpal_wabbit import read_dsjson, read_vw
@@ -176,6 +176,7 @@ def read(
         # Readers of text take the types of columns from their roles.
         columns, items = _with_inline(columns, items), None
     made = source_of(source, columns, where, paths)
+    logger = logger or logger_of(served, made)
     if isinstance(items, str) and _is_inline(items, made.schema):
         columns, items = _with_inline(columns, items), None
     actions = _listed(actions, items, items_label, columns.action)

@@ -36,6 +36,7 @@ __all__ = [
     "Manifest",
     "ServedLog",
     "acknowledged_bytes",
+    "logger_of",
     "manifest_of",
     "piece_table",
     "served_log",
@@ -220,6 +221,39 @@ def served_log(source: Any) -> ServedLog | None:
     table = _optional_lists(table, roles, manifest)
     made = TableSource(table, str(folder))
     return ServedLog(made, manifest.actions, manifest.reward_range, roles)
+
+
+def logger_of(served: ServedLog | None, source: Source) -> Literal["learning"] | None:
+    """Return "learning" for decisions of several policies; None for those of one.
+
+    A later policy was probably learned from decisions of the earlier ones.
+
+    Args:
+        served: what `served_log` returned.
+        source: the rows of it that are read.
+
+    Warns:
+        PiwoWarning: for several policies.
+
+    >>> source = TableSource(pa.table({"policy": ["1f", "1f", None]}))
+    >>> logger_of(ServedLog(source, ("a",), (0.0, 1.0)), source) is None
+    True
+    """
+    if served is None:
+        return None
+    names: set[str] = set()
+    for fragment in source.fragments(["policy"]):
+        for record in fragment.records():
+            names.update(record.column(0).unique().drop_null().to_pylist())
+    if len(names) < 2:
+        return None
+    warn(
+        f"{len(names)} policies wrote this log, so it counts as that of a logger that learned from "
+        f"earlier rows; declare {argument('logger', 'fixed')} if none did, or read the rows of one "
+        f"policy ({argument('where')})",
+        kind="several policies",
+    )
+    return "learning"
 
 
 def _optional_lists(table: pa.Table, roles: dict[str, Any], manifest: Manifest) -> pa.Table:

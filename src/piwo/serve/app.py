@@ -149,6 +149,7 @@ class _Site:
             "policy": self.server.policy.kind,
             "policy_name": self.server.policy_name,
             "actions": len(self.server.policy.actions),
+            "caution": self.server.caution,
             "log_problem": self.log_problem,
             "reload_problem": self.reload_problem,
             "unfinished": log is not None and log.problem is not None,

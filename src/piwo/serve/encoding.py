@@ -228,9 +228,9 @@ def text_of(column: str, value: Any) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be written as UTF-8; half of a surrogate pair, as in JSON, cannot.
+    r"""Whether a text can be written as UTF-8; half of a surrogate pair, as in JSON, cannot.
 
-    >>> is_utf8("grün"), is_utf8("\\ud800")
+    >>> is_utf8("grün"), is_utf8("\ud800")
     (True, False)
     """
     if text.isascii():

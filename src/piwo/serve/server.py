@@ -61,7 +61,7 @@ class Server:
             None: decisions are not logged.
         epsilon: explore: take a uniformly random action in this fraction of the decisions.
         full: whether to log the probabilities of all actions.
-        uncertified: whether to serve a policy without a certificate.
+        uncertified: whether to serve a policy without a certificate in its file.
         random_state: None, a seed, or a numpy Generator.
 
     Raises:
@@ -123,6 +123,16 @@ class Server:
         made = _Compiled(served_policy(policy, self.uncertified), self.epsilon)
         self._check_log(made)
         self._serving = made
+
+    @property
+    def caution(self) -> str | None:
+        """That decisions which explore are not what a certificate is about; None without them."""
+        if not self.epsilon:
+            return None
+        return (
+            f"a fraction {self.epsilon:g} of the decisions explores; a certificate of the policy "
+            "is not about this mixture"
+        )
 
     def _check_log(self, made: _Compiled) -> None:
         if self.log is not None:
@@ -261,7 +271,7 @@ def served_policy(policy: Policy | str | PathLike[str], uncertified: bool) -> Po
 
     Args:
         policy: the policy, or the path of its file.
-        uncertified: whether it needs no certificate.
+        uncertified: whether it needs no certificate; else its file must have one.
 
     Raises:
         UsageError: if it has no certificate and `uncertified` is False, or cannot act.
@@ -286,10 +296,9 @@ def served_policy(policy: Policy | str | PathLike[str], uncertified: bool) -> Po
 
 
 def _is_certified(saved: SavedPolicy) -> bool:
-    """Whether a certificate in the file passes a gate."""
-    records = [record_in(saved.metadata, "certificate")]
-    records += [record_in(one.facts, "certificate") for one in saved.policy.provenances]
-    return any(record and not Certificate.from_dict(record).refusals for record in records)
+    """Whether the certificate in the file passes a gate: one of a part is not enough."""
+    record = record_in(saved.metadata, "certificate")
+    return bool(record) and not Certificate.from_dict(record).refusals
 
 
 def features_of(policy: Policy) -> Features:
