@@ -74,8 +74,8 @@ def in_process(folder: Path, policy: LinearSoftmax, contexts: list[dict[str, flo
 async def asked(port: int, body: bytes, left: list[int], until: float, found: list[float]) -> None:
     """Ask for decisions over one connection, one after the other, while there are any left."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = f"POST /decide HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
-    request = head.encode() + body
+    head = "POST /decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    request = f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
     while left[0] > 0 and time.perf_counter() < until:
         left[0] -= 1
         start = time.perf_counter()

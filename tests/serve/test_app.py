@@ -24,6 +24,7 @@ from piwo.serve import Server, application
 from piwo.serve import log_writer as module
 from piwo.serve.app import MOST_BYTES
 
+JSON = {"Content-Type": "application/json"}
 LABELS = ["<script>alert(1)</script>", "b"]
 
 
@@ -50,8 +51,8 @@ def connected(app: Any) -> httpx.AsyncClient:
 
 
 @contextmanager
-def client(server: Server) -> Iterator[Web]:
-    app = application(server)
+def client(server: Server, **options: Any) -> Iterator[Web]:
+    app = application(server, **options)
     with asyncio.Runner() as runner:
         lifespan, web = app.router.lifespan_context(app), connected(app)
         runner.run(lifespan.__aenter__())
@@ -107,7 +108,7 @@ def test_a_request_that_cannot_be_used_is_explained(
     tmp_path: Path, path: str, body: bytes, message: str
 ) -> None:
     with client(Server(policy(), tmp_path / "log", uncertified=True)) as web:
-        found = web.post(path, content=body)
+        found = web.post(path, content=body, headers=JSON)
     assert found.status_code == 422
     assert message in found.json()["error"]
     assert "Traceback" not in found.text
@@ -116,7 +117,7 @@ def test_a_request_that_cannot_be_used_is_explained(
 
 def test_large_bodies_and_unknown_paths_are_refused() -> None:
     with client(Server(policy(), uncertified=True)) as web:
-        assert web.post("/decide", content=b" " * (MOST_BYTES + 1)).status_code == 413
+        assert web.post("/decide", content=b" " * (MOST_BYTES + 1), headers=JSON).status_code == 413
         assert web.get("/decide").status_code == 405
         for path in ("/docs", "/openapi.json", "/redoc", "/"):
             assert web.get(path).status_code == 404
@@ -169,6 +170,40 @@ def test_a_full_disk_gives_503_and_recovers(
     assert log.source.table.column("decision_id").to_pylist() == [first["decision_id"]]  # type: ignore[attr-defined]
 
 
+def test_health_looks_whether_the_log_can_be_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with client(Server(policy(), tmp_path / "log", uncertified=True)) as web:
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "_write_all", full)
+            assert web.post("/decide", json={"context": {"x": 1}}).status_code == 503
+            assert web.get("/health").status_code == 503
+        assert web.get("/health").json()["status"] == "ok"
+        assert not list((tmp_path / "log").glob(".room*"))
+
+
+def test_a_web_page_cannot_post_and_cannot_use_a_name_of_its_own() -> None:
+    server = Server(policy(), uncertified=True)
+    body = json.dumps({"context": {"x": 1}})
+    with client(server) as web:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+            found = web.post("/decide", content=body, headers={"Content-Type": kind})
+            assert found.status_code == 415
+        charset = {"Content-Type": "application/json; charset=utf-8"}
+        assert web.post("/decide", content=body, headers=charset).status_code == 200
+    with client(server, local=True) as web:
+        for host in ("evil.example", "127.0.0.1.evil.example:80", "", "localhost:x"):
+            headers = {**JSON, "Host": host}
+            assert web.post("/decide", content=body, headers=headers).status_code == 403
+        for host in ("localhost", "127.0.0.1:8000", "[::1]:8000", "[::1]", "LOCALHOST:1"):
+            headers = {**JSON, "Host": host}
+            assert web.post("/decide", content=body, headers=headers).status_code == 200
+        assert web.get("/health").status_code == web.get("/metrics").status_code == 403
+
+
 def test_metrics_count_requests() -> None:
     with client(Server(policy(), uncertified=True)) as web:
         for body in ({"context": {"x": 1}}, {"context": {"x": 2}}, {}):
@@ -219,6 +254,42 @@ def test_the_policy_is_reloaded_and_no_request_is_dropped(tmp_path: Path) -> Non
     assert health["status"] == "ok"
 
 
+def test_a_file_replaced_before_the_watch_began_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, labels = tmp_path / "p.piwo", ["a", "b"]
+    Constant("a", labels).save(path)
+    server = Server(path, uncertified=True)
+    Constant("b", labels).save(path)
+    reload, faults = server.reload, [RuntimeError("odd")]
+
+    def failing_once(given: Path) -> None:
+        if faults:
+            raise faults.pop()
+        reload(given)
+
+    monkeypatch.setattr(server, "reload", failing_once)
+    app = application(server, watch=path, watch_seconds=0.005)
+
+    async def health_until(key: str, value: Any) -> None:
+        async with connected(app) as web:
+            for _ in range(1000):
+                await asyncio.sleep(0.005)
+                if (await web.get("/health")).json()[key] == value:
+                    return
+        raise AssertionError(key)
+
+    async def watched() -> None:
+        async with app.router.lifespan_context(app):
+            # Any fault is shown, and the watch goes on.
+            await health_until("reload_problem", "RuntimeError: odd")
+            Constant("b", labels).save(path)
+            await health_until("reload_problem", None)
+
+    asyncio.run(watched())
+    assert server.decide().action == "b"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -256,7 +327,7 @@ def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
     found = re.search(r"http://127\.0\.0\.1:\d+", line)
     assert found, line
     request = urllib.request.Request(
-        f"{found[0]}/decide", json.dumps({"context": {"x": 1}}).encode()
+        f"{found[0]}/decide", json.dumps({"context": {"x": 1}}).encode(), JSON
     )
     with urllib.request.urlopen(request, timeout=30) as answer:
         assert json.loads(answer.read())["propensity"] > 0.02

@@ -124,14 +124,14 @@ def serve(
         window=options.window,
         unit=options.unit,
     )
+    # From the file again, to notice if it is replaced in the meantime.
     server = piwo.serve.Server(
-        policy,
+        file,
         writer,
         epsilon=options.epsilon,
         full=options.full,
-        uncertified=True,
+        uncertified=options.uncertified,
     )
-    server.uncertified = options.uncertified
 
     def listening(address: str) -> None:
         if not output.quiet:

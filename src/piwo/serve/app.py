@@ -7,6 +7,7 @@ together, with one synchronization.
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import os
 import socket
@@ -22,7 +23,7 @@ from piwo.checks import each_once
 from piwo.errors import FileError, PiwoError, UsageError
 from piwo.messages import argument
 from piwo.serve.log_writer import LogWriter
-from piwo.serve.server import Server
+from piwo.serve.server import FileState, Server, file_state
 
 __all__ = ["MOST_BYTES", "application", "run"]
 
@@ -31,6 +32,8 @@ MOST_BYTES = 2**16
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Upper ends of the classes of the histogram in /metrics."""
 _FULL = "the log cannot be written; nothing was logged"
+_JSON = "application/json"
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _Result = tuple[int, dict[str, Any]]
 
 
@@ -121,6 +124,10 @@ class _Site:
         self.log_problem: str | None = None
         self.reload_problem: str | None = None
         self._watched, self._watch_seconds = watched, watch_seconds
+        self._known: FileState = None
+        if watched is not None:
+            # Of before the policy was loaded: it may have been replaced since then.
+            self._known = server.loaded.get(watched) or file_state(watched)
 
     async def decide(self, body: Mapping[str, Any]) -> _Result:
         """Return an action, after it was logged."""
@@ -143,6 +150,13 @@ class _Site:
     async def health(self) -> _Result:
         """Return whether decisions can be made and logged."""
         log = self.server.log
+        if log is not None and self.log_problem is not None:
+            # A load balancer sends no decisions here until this answer is good.
+            try:
+                await asyncio.to_thread(log.check_room)
+                self.log_problem = None
+            except FileError as cause:
+                self.log_problem = str(cause)
         found = {
             "status": "ok",
             "piwo": __version__,
@@ -168,6 +182,8 @@ class _Site:
         try:
             code, found = await work(_parsed(await read()))
             self.log_problem = None
+        except _NotJSONError:
+            code, found = 415, {"error": f"the Content-Type is not {_JSON}"}
         except _TooLargeError:
             code, found = 413, {"error": f"the body has more than {MOST_BYTES} bytes"}
         except FileError as cause:
@@ -183,19 +199,20 @@ class _Site:
     async def watch(self) -> None:
         """Reload the policy when its file changes; requests meanwhile use the old one."""
         assert self._watched is not None
-        known = _state(self._watched)
         while True:
             await asyncio.sleep(self._watch_seconds)
-            now = _state(self._watched)
-            if now is None or now == known:
+            now = file_state(self._watched)
+            if now is None or now == self._known:
                 continue
-            known = now
+            self._known = now
             try:
                 await asyncio.to_thread(self.server.reload, self._watched)
                 self.reload_problem = None
                 self.counts.reloads += 1
             except PiwoError as cause:
                 self.reload_problem = str(cause)
+            except Exception as cause:  # noqa: BLE001 (the next file must be loaded all the same)
+                self.reload_problem = f"{type(cause).__name__}: {cause}"
 
     @asynccontextmanager
     async def running(self, _: Any) -> AsyncIterator[None]:
@@ -211,12 +228,20 @@ class _Site:
             await asyncio.to_thread(self.server.close)
 
 
+class _NotJSONError(Exception):
+    """A request does not say that its body is JSON."""
+
+
 class _TooLargeError(Exception):
     """The body of a request is larger than `MOST_BYTES`."""
 
 
 def application(
-    server: Server, *, watch: str | Path | None = None, watch_seconds: float = 2.0
+    server: Server,
+    *,
+    watch: str | Path | None = None,
+    watch_seconds: float = 2.0,
+    local: bool = False,
 ) -> Any:
     """Return the FastAPI application that serves decisions.
 
@@ -224,6 +249,8 @@ def application(
         server: what decides.
         watch: a policy file; when it is replaced, its policy decides. None: none.
         watch_seconds: how often to look at it.
+        local: whether to answer only requests whose Host header names this machine (localhost,
+            127.0.0.1, [::1]); a web page that gives its own name this address is then refused.
 
     Returns:
         An ASGI application with the paths /decide, /reward, /health and /metrics. When it shuts
@@ -253,7 +280,15 @@ def application(
         # A label such as <script> stays a JSON text, whatever a browser would make of it.
         text = json.dumps(page, separators=(",", ":"), allow_nan=False)
         headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-        return Response(text, code, headers, "application/json")
+        return Response(text, code, headers, _JSON)
+
+    def guarded(handle: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        async def checked(request: Any) -> Any:
+            if local and not _is_local(request.headers.get("host", "")):
+                return response((403, {"error": "the Host header does not name this machine"}))
+            return await handle(request)
+
+        return checked
 
     async def decide(request: Any) -> Any:
         return response(await site.answer("/decide", site.decide, lambda: _body(request)))
@@ -268,10 +303,10 @@ def application(
         return PlainTextResponse(site.counts.text())
 
     # Plain routes: bodies are checked here, and FastAPI's own checks take as long as a decision.
-    app.add_route("/decide", decide, ["POST"])
-    app.add_route("/reward", reward, ["POST"])
-    app.add_route("/health", health, ["GET"])
-    app.add_route("/metrics", metrics, ["GET"])
+    app.add_route("/decide", guarded(decide), ["POST"])
+    app.add_route("/reward", guarded(reward), ["POST"])
+    app.add_route("/health", guarded(health), ["GET"])
+    app.add_route("/metrics", guarded(metrics), ["GET"])
     return app
 
 
@@ -303,7 +338,6 @@ def run(
     Traceback (most recent call last):
     piwo.errors.UsageError: port is 70000, expected 0 to 65535
     """
-    app = application(server, watch=watch)
     try:
         import uvicorn
     except ImportError:
@@ -312,6 +346,8 @@ def run(
         raise UsageError(f"{argument('port')} is {port!r}, expected 0 to 65535")
     opened = _opened(host, port, shared)
     with opened:
+        local = ipaddress.ip_address(opened.getsockname()[0]).is_loopback
+        app = application(server, watch=watch, local=local)
         if listening is not None:
             shown = f"[{host}]" if ":" in host else host
             listening(f"http://{shown}:{opened.getsockname()[1]}")
@@ -353,6 +389,10 @@ def _opened(host: str, port: int, shared: bool) -> socket.socket:
 
 async def _body(request: Any) -> bytes:
     """Return the body of a request; reading stops when it is too large."""
+    # A web page of another site can send other types without asking first, but not this one.
+    stated = request.headers.get("content-type", "").partition(";")[0]
+    if stated.strip().lower() != _JSON:
+        raise _NotJSONError
     found = bytearray()
     async for chunk in request.stream():
         found += chunk
@@ -398,10 +438,9 @@ def _writer(
     return log.rewards
 
 
-def _state(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes when a file is replaced; None if it is not there."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _is_local(host: str) -> bool:
+    """Whether a Host header names this machine."""
+    name, sign, port = host.rpartition(":")
+    if sign and port.isdigit():
+        host = name
+    return host.lower() in _LOCAL_NAMES

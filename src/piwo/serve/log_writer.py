@@ -202,6 +202,26 @@ class LogWriter:
         """
         self._append("rewards", rows)
 
+    def check_room(self) -> None:
+        """Write a file into the folder, and remove it.
+
+        Raises:
+            FileError: if it cannot be written.
+        """
+        path = self.folder / f".room-{uuid4().hex}"
+        try:
+            with path.open("xb") as out:
+                _write_all(out.fileno(), bytes(2**16))
+                os.fsync(out.fileno())
+        except OSError as cause:
+            raise FileError(
+                f"{without_secrets(self.folder)!r} cannot be written: {cause.strerror or cause}; "
+                "make room, or check the folder"
+            ) from None
+        finally:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+
     def rotate(self) -> None:
         """Let what was written so far become Parquet, and wait for it."""
         for piece, lock in self._locks.items():

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Self
+from pathlib import Path
+from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
 import numpy as np
 
 from piwo.certificates.certificate import Certificate
-from piwo.checks import check_finite, check_flag, check_kind, shown
+from piwo.checks import check_finite, check_flag, check_kind, check_path, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Label
 from piwo.logs.batch import Floats
@@ -30,7 +31,10 @@ from piwo.serve.choice import Choice, Chosen
 from piwo.serve.encoding import RowEncoder
 from piwo.serve.log_writer import LogWriter
 
-__all__ = ["Server", "features_of", "served_policy"]
+__all__ = ["FileState", "Server", "features_of", "file_state", "served_policy"]
+
+FileState: TypeAlias = tuple[int, int, int] | None
+"""What changes when a file is replaced; None if it is not there."""
 
 
 class _Compiled:
@@ -89,6 +93,11 @@ class Server:
         check_flag("full", full)
         check_flag("uncertified", uncertified)
         self.epsilon, self.full, self.uncertified = epsilon, full, uncertified
+        self.loaded: dict[Path, FileState] = {}
+        """File of the first policy -> its state just before it was loaded."""
+        if not isinstance(policy, Policy):
+            check_path(policy)
+            self.loaded[Path(policy)] = file_state(Path(policy))
         self._serving = _Compiled(served_policy(policy, uncertified), epsilon)
         self._rng = generator(random_state)
         # Generators of NumPy must not be used by two threads at once.
@@ -299,6 +308,15 @@ def _is_certified(saved: SavedPolicy) -> bool:
     """Whether the certificate in the file passes a gate: one of a part is not enough."""
     record = record_in(saved.metadata, "certificate")
     return bool(record) and not Certificate.from_dict(record).refusals
+
+
+def file_state(path: Path) -> FileState:
+    """Return what changes when a file is replaced; None if it is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def features_of(policy: Policy) -> Features:
