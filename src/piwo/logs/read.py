@@ -176,7 +176,7 @@ def read(
         # Readers of text take the types of columns from their roles.
         columns, items = _with_inline(columns, items), None
     made = source_of(source, columns, where, paths)
-    logger = logger or logger_of(served, made)
+    logger = logger_of(logger, served, made)
     if isinstance(items, str) and _is_inline(items, made.schema):
         columns, items = _with_inline(columns, items), None
     actions = _listed(actions, items, items_label, columns.action)

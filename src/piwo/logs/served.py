@@ -22,6 +22,7 @@ import pyarrow as pa
 from piwo.errors import DataError, FileError, warn
 from piwo.files import read_file
 from piwo.logs.actions import Actions
+from piwo.logs.options import Logger
 from piwo.messages import argument
 from piwo.sources.duckdb_errors import duckdb_errors
 from piwo.sources.source import Source
@@ -223,24 +224,25 @@ def served_log(source: Any) -> ServedLog | None:
     return ServedLog(made, manifest.actions, manifest.reward_range, roles)
 
 
-def logger_of(served: ServedLog | None, source: Source) -> Literal["learning"] | None:
-    """Return "learning" for decisions of several policies; None for those of one.
+def logger_of(declared: Logger | None, served: ServedLog | None, source: Source) -> Logger | None:
+    """Return the logger that was declared, or "learning" for decisions of several policies.
 
     A later policy was probably learned from decisions of the earlier ones.
 
     Args:
-        served: what `served_log` returned.
+        declared: see `piwo.read`.
+        served: what `served_log` returned; None: the log is not a folder of decisions.
         source: the rows of it that are read.
 
     Warns:
         PiwoWarning: for several policies.
 
     >>> source = TableSource(pa.table({"policy": ["1f", "1f", None]}))
-    >>> logger_of(ServedLog(source, ("a",), (0.0, 1.0)), source) is None
+    >>> logger_of(None, ServedLog(source, ("a",), (0.0, 1.0)), source) is None
     True
     """
-    if served is None:
-        return None
+    if declared is not None or served is None:
+        return declared
     names: set[str] = set()
     for fragment in source.fragments(["policy"]):
         for record in fragment.records():
