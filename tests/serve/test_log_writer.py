@@ -371,6 +371,29 @@ def test_rows_that_were_refused_are_not_read_later(
         piwo.read(tmp_path)
 
 
+@pytest.mark.parametrize("more", [True, False])
+def test_nothing_follows_refused_rows_that_cannot_be_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bool
+) -> None:
+    def broken(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    log = LogWriter(tmp_path, ACTIONS, Features(()))
+    log.decisions([decision(1)])
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_fsync", broken)
+        patch.setattr(module.os, "ftruncate", broken)
+        patch.setattr(module, "_create", broken)
+        for number in (2, 3):
+            with pytest.raises(FileError, match="Input/output error"):
+                log.decisions([decision(number)])
+    if more:
+        log.decisions([decision(4)])
+    log.close()
+    assert not list(tmp_path.glob("*.jsonl"))
+    assert logged(tmp_path)[0] == ({"1", "4"} if more else {"1"})
+
+
 @pytest.mark.parametrize("column", ["shop", "user"])
 def test_text_that_could_not_be_read_again_is_refused(tmp_path: Path, column: str) -> None:
     log = LogWriter(tmp_path, ACTIONS, Features(()), also={"shop": "text"}, unit="user")

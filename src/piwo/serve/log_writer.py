@@ -63,6 +63,14 @@ class _Open:
     size: int = 0
     """Bytes that were acknowledged."""
     rows: int = 0
+    torn: bool = False
+    """Whether rows that were not acknowledged may follow the others."""
+
+    def cut(self) -> None:
+        """Remove what was not acknowledged."""
+        os.ftruncate(self.handle, self.size)
+        os.lseek(self.handle, self.size, os.SEEK_SET)
+        self.torn = False
 
 
 class LogWriter:
@@ -269,27 +277,29 @@ class LogWriter:
             OSError: if they cannot be written.
         """
         try:
+            if file.torn:
+                file.cut()
             _write_all(file.handle, data)
             if self.sync:
                 _fsync(file.handle)
         except BaseException:
             # What was not acknowledged must not be read, and no later row may follow half a line.
             try:
-                os.ftruncate(file.handle, file.size)
-                os.lseek(file.handle, file.size, os.SEEK_SET)
+                file.cut()
             except OSError:
                 self._give_up(piece, file)
             raise
 
     def _give_up(self, piece: Piece, file: _Open) -> None:
         """Close a file that ends with rows that were not acknowledged; mark where they begin."""
-        del self._open[piece]
         try:
             _create(file.path.with_suffix(ACKNOWLEDGED), f"{file.size}\n".encode())
-        except OSError as cause:
-            self.problem = f"{file.path.name}: its last rows were not acknowledged ({cause})"
-        finally:
-            os.close(file.handle)
+        except OSError:
+            # It stays open, and nothing is written before it can be cut.
+            file.torn = True
+            return
+        del self._open[piece]
+        os.close(file.handle)
 
     def _new(self, piece: Piece) -> _Open:
         """Return a new file of lines, locked for as long as this process writes it."""
@@ -312,14 +322,21 @@ class LogWriter:
         """Close the open file of a kind; a thread makes it Parquet."""
         file = self._open.pop(piece, None)
         if file is not None:
-            self._pool.submit(self._seal, file.path, piece, file.handle)
+            self._pool.submit(self._seal, file.path, piece, file.handle, file.size)
 
-    def _seal(self, path: Path, piece: Piece, handle: int) -> None:
-        """Make a file of lines Parquet, then remove it. If that fails, the lines stay."""
+    def _seal(self, path: Path, piece: Piece, handle: int, size: int | None = None) -> None:
+        """Make a file of lines Parquet, then remove it. If that fails, the lines stay.
+
+        Args:
+            path: of the file.
+            piece: what it holds.
+            handle: of the file, closed at the end.
+            size: bytes that were acknowledged; None: all, unless a file says how many.
+        """
         import pyarrow.parquet as pq
 
         try:
-            table = piece_table(acknowledged_bytes(path), self.manifest.schema(piece), path)
+            table = piece_table(acknowledged_bytes(path)[:size], self.manifest.schema(piece), path)
             if len(table):
                 with writing(path.with_suffix(".parquet")) as out:
                     pq.write_table(table, out, compression="zstd", write_page_checksum=True)
