@@ -66,7 +66,7 @@ def test_health_calls_the_women_log_what_it_is(shared_data: Path) -> None:
     first = health.findings[0]
     assert first.severity == "unfit"
     assert "an effective sample of two rows (ESS 2.1 of 10,000)" in first.text
-    assert "row 8409 (weight 2.174e+04, propensity 1e-06" in first.text
+    assert "row 8409 (weight 21,739, propensity 1e-06" in first.text
     assert first.rows[:2] == (8409, 3770)
     assert first.text in str(health)
     assert health.top_share[1] == pytest.approx(0.6936, abs=1e-4)
