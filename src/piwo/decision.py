@@ -199,7 +199,7 @@ class _Frame:
 
 
 def decide(
-    evaluations: Mapping[str, Evaluation] | Iterable[Evaluation],
+    evaluations: Evaluation | Mapping[str, Evaluation] | Iterable[Evaluation],
     *,
     health: Health | None = None,
     units: Units | None = None,
@@ -226,11 +226,13 @@ def decide(
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4)
-    >>> print(decide([piwo.evaluate(log, piwo.policies.Constant("a", log.actions))]).sentence)
+    >>> print(decide(piwo.evaluate(log, piwo.policies.Constant("a", log.actions))).sentence)
     Keep today's system: constant:a is not proved better on 4 decisions; it may earn up to 0.5 more,
     or 0.6 less, a decision.
     """
     given: Any = evaluations
+    if isinstance(evaluations, Evaluation):
+        given = [evaluations]
     if isinstance(evaluations, Mapping):
         given = evaluations.values()
     if not isinstance(given, Iterable) or isinstance(given, str):

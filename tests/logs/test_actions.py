@@ -30,3 +30,13 @@ def test_text_actions_of_files_are_those_of_the_rows(tmp_path, kind):
     pattern = str(tmp_path / "*" / "*.parquet")
     assert piwo.read(pattern).actions.labels == ("a", "b", "c")
     assert piwo.read(pattern, action="part").actions.labels == ("p1", "p2")
+
+
+def test_labels_that_differ_after_a_nul_are_two_labels() -> None:
+    labels = np.array(["a\0b", "a\0c"] * 2)
+    roles = {"reward": [1, 0] * 2, "propensity": [0.5] * 4}
+    log = piwo.Log.from_arrays(action=labels, **roles)
+    assert log.actions.labels == ("a\0b", "a\0c")
+    assert log.actions.codes(labels, "action").tolist() == [0, 1, 0, 1]
+    listed = piwo.Log.from_arrays(action=labels.tolist(), **roles)
+    assert listed.actions.labels == log.actions.labels

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from piwo.checks import a_kind, shown
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
+from piwo.sources.frames import whole_texts
 from piwo.visible import type_text
 
 __all__ = ["Actions", "Items", "Label", "is_text", "label_array"]
@@ -90,6 +91,7 @@ def _arrow(values: Any, column: str) -> pa.Array:
         )
     if not hasattr(values, "__len__"):
         values = list(values)
+    values = whole_texts(values)
     try:
         array = pa.array(values)
     except OverflowError:

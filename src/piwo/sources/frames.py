@@ -12,7 +12,15 @@ from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.visible import MIXED
 
-__all__ = ["frames_library", "is_frame", "refuse_twice", "same_index", "to_table", "unmasked"]
+__all__ = [
+    "frames_library",
+    "is_frame",
+    "refuse_twice",
+    "same_index",
+    "to_table",
+    "unmasked",
+    "whole_texts",
+]
 
 
 def is_frame(value: Any) -> bool:
@@ -146,17 +154,34 @@ def _column(values: Any) -> Any:
     values = unmasked(values)
     if isinstance(values, np.ndarray) and values.ndim == 2:
         return pa.FixedSizeListArray.from_arrays(
-            pa.array(np.ascontiguousarray(values).ravel()), values.shape[1]
+            pa.array(whole_texts(np.ascontiguousarray(values).ravel())), values.shape[1]
         )
     library = frames_library(values)
     if library == "polars":
         return values.to_arrow()
     if library == "pandas" and hasattr(values, "dtype"):
         values = _plain_pandas(values)
+    values = whole_texts(values)
     try:
         return pa.array(values)
     except OverflowError:
         return pa.array(values, pa.uint64())
+
+
+def whole_texts(values: Any) -> Any:
+    r"""Return a text array of NumPy as objects; anything else as it is.
+
+    Arrow ends the texts of such an array at their first NUL, which makes two labels one.
+
+    >>> import numpy as np
+    >>> pa.array(whole_texts(np.array(["a\0b"]))).to_pylist() == ["a\0b"]
+    True
+    """
+    import numpy as np
+
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
+        return values.astype(object)
+    return values
 
 
 def _refuse_unclear(columns: Mapping[Any, Any]) -> None:
