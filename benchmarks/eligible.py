@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -122,7 +123,7 @@ def of_texts(folder: Path, rows: int, repeats: int) -> None:
     known = {"text": labels.to_pylist(), "number": list(range(500))}
     random = np.random.default_rng(2)
     coef = random.normal(size=(500, WIDTH))
-    work = {}
+    work: dict[str, Callable[[], object]] = {}
     for kind, path in paths.items():
         log = piwo.read(path, context="x*", eligible="could", actions=known[kind])
         policy = LinearGreedy(coef, np.zeros(500), known[kind])

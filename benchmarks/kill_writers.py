@@ -15,6 +15,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +62,8 @@ def main() -> None:
                         kind, number = line.split()
                         known[kind].add(number)
         warnings.simplefilter("ignore", piwo.PiwoWarning)
-        table = piwo.read(folder / "log").source.table
+        source: Any = piwo.read(folder / "log").source
+    table = source.table
     ids = table.column("decision_id").to_pylist()
     earned = {x for x, r in zip(ids, table.column("reward").to_pylist(), strict=True) if r == 1.0}
     for kind, found in (("decision", set(ids)), ("reward", earned)):

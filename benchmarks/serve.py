@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,10 +56,11 @@ def in_process(folder: Path, policy: LinearSoftmax, contexts: list[dict[str, flo
     server = Server(policy, epsilon=0.05, uncertified=True, random_state=0)
     frames = [{name: [value] for name, value in one.items()} for one in contexts]
     acting = server.policy
+    assert acting.features is not None
     row, frame = [], []
-    for i, context in enumerate(contexts):
-        row.append(timed(lambda one=context: server.decide(one)))
-        frame.append(timed(lambda one=frames[i]: acting.act(one, 0)))
+    for context, columns in zip(contexts, frames, strict=True):
+        row.append(timed(partial(server.decide, context)))
+        frame.append(timed(partial(acting.act, columns, 0)))
     row, frame = row[WARM_UP:], frame[WARM_UP:]
     print(shown("decide, no log", row))
     print(shown("policy.act on a frame of one row", frame))
@@ -67,7 +69,7 @@ def in_process(folder: Path, policy: LinearSoftmax, contexts: list[dict[str, flo
     for sync in (False, True):
         log = LogWriter(folder / f"{sync}", policy.actions, acting.features, sync=sync)
         with Server(policy, log, epsilon=0.05, uncertified=True, random_state=0) as server:
-            seconds = [timed(lambda one=x, s=server: s.decide(one)) for x in contexts]
+            seconds = [timed(partial(server.decide, x)) for x in contexts]
         print(shown(f"decide, logged, sync={sync}", seconds[WARM_UP:]))
 
 
@@ -81,10 +83,10 @@ async def asked(port: int, body: bytes, left: list[int], until: float, found: li
         start = time.perf_counter()
         writer.write(request)
         answer = await reader.readuntil(b"\r\n\r\n")
-        length = int(re.search(rb"content-length: (\d+)", answer, re.IGNORECASE)[1])
-        await reader.readexactly(length)
-        if not answer.startswith(b"HTTP/1.1 200"):
+        length = re.search(rb"content-length: (\d+)", answer, re.IGNORECASE)
+        if length is None or not answer.startswith(b"HTTP/1.1 200"):
             raise RuntimeError(answer.decode())
+        await reader.readexactly(int(length[1]))
         found.append(time.perf_counter() - start)
     writer.close()
     await writer.wait_closed()
@@ -94,7 +96,8 @@ async def load(port: int, body: bytes, clients: int, requests: int, seconds: flo
     """Return decisions in a second and their times, of several clients at once."""
     warm: list[float] = []
     await asked(port, body, [WARM_UP], time.perf_counter() + seconds, warm)
-    left, found = [requests], []
+    left = [requests]
+    found: list[float] = []
     start = time.perf_counter()
     until = start + seconds
     await asyncio.gather(*(asked(port, body, left, until, found) for _ in range(clients)))
@@ -156,10 +159,9 @@ def main() -> None:
     options.clients, options.workers = min(options.clients, 64), min(options.workers, 8)
     rng = np.random.default_rng(0)
     coef = rng.normal(size=(ACTIONS, WIDTH))
-    policy = LinearSoftmax(
-        coef, np.zeros(ACTIONS), list(range(ACTIONS)), features=Features.numeric(WIDTH)
-    )
-    names = policy.features.names
+    features = Features.numeric(WIDTH)
+    policy = LinearSoftmax(coef, np.zeros(ACTIONS), list(range(ACTIONS)), features=features)
+    names = features.names
     rows = rng.normal(size=(1000, WIDTH)).tolist()
     contexts = [dict(zip(names, row, strict=True)) for row in rows]
     print(f"{os.cpu_count()} cores, {WIDTH} features, {ACTIONS} actions")
