@@ -783,19 +783,13 @@ class Log:
         return self._batches(fragments, self.reader(context=context))
 
     def first_batch(self, context: bool = False) -> Batch | None:
-        """Return a few validated rows, the first ones if rows are ordered; None without rows.
-
-        They have no propensity vectors of a behavior policy if the propensities were logged.
-        """
-        reader = self.reader(context=context)
-        if self.columns.propensity is not None or self.columns.log_propensity is not None:
-            reader = replace(reader, schema=replace(reader.schema, behavior=None))
+        """Return a few validated rows, the first ones if rows are ordered; None without rows."""
         if not isinstance(self.source, Cluster):
-            fragments = self.source_by_unit.fragments(self.wanted(context))
-            return next(self._batches(fragments, reader), None)
+            return next(self.each_batch(context), None)
         # A selection could leave none of these few rows.
         head = self.source.head(self.wanted(context))
-        return next(self._batches([head], replace(reader, selector=None)), None)
+        reader = replace(self.reader(context=context), selector=None)
+        return next(self._batches([head], reader), None)
 
     def _batches(
         self,
