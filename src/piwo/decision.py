@@ -252,19 +252,7 @@ def decide(
         raise UsageError(f"{argument('evaluations')} is empty; pass at least one")
     first = listed[0]
     _require_together(listed)
-    count = first.rows
-    if first.units is not None:
-        count = first.units
-    frame = _Frame(
-        over=_today(first.baseline, first.logger),
-        rows=count,
-        delta=first.delta,
-        simultaneous=first.simultaneous,
-        units=units or Units(),
-        cost=first.cost,
-        assumes=assumes,
-        by_baseline=first.baseline is not None,
-    )
+    frame = _frame_of(first, first.simultaneous, assumes, units)
     candidates = [_of_evaluation(one, at_least) for one in listed]
     made = _decision(candidates, frame, health)
     return replace(made, caveats=(*made.caveats, *_doubts(health, made)))
@@ -278,6 +266,25 @@ def _doubts(health: Health | None, made: Decision) -> tuple[Note, ...]:
         Note(f"the log is unfit for {made.policy}: {finding.text}", kind=finding.kind)
         for finding in health.findings
         if finding.severity == "unfit"
+    )
+
+
+def _frame_of(
+    made: Evaluation | Certificate, simultaneous: int, assumes: str | None, units: Units | None
+) -> _Frame:
+    """Return what the sentence says around the numbers of an evaluation or a certificate."""
+    count = made.rows
+    if made.units is not None:
+        count = made.units
+    return _Frame(
+        over=_today(made.baseline, made.logger),
+        rows=count,
+        delta=made.delta,
+        simultaneous=simultaneous,
+        units=units or Units(),
+        cost=made.cost,
+        assumes=assumes,
+        by_baseline=made.baseline is not None,
     )
 
 
@@ -318,19 +325,7 @@ def decide_by_certificate(
     Switch to policy.piwo: it earns at least 0.04 more a decision than today's system (95 %, 0
     decisions).
     """
-    count = certificate.rows
-    if certificate.units is not None:
-        count = certificate.units
-    frame = _Frame(
-        over=_today(certificate.baseline, certificate.logger),
-        rows=count,
-        delta=certificate.delta,
-        simultaneous=certificate.candidates,
-        units=units or Units(),
-        cost=certificate.cost,
-        assumes=certificate.assumes,
-        by_baseline=certificate.baseline is not None,
-    )
+    frame = _frame_of(certificate, certificate.candidates, certificate.assumes, units)
     refused = [why for why in certificate.refusals if not why.startswith("not certified better")]
     today = certificate.logging_value
     if certificate.baseline is not None:
