@@ -189,7 +189,7 @@ GOOD: dict[str, Any] = {
     "upper_end": 1.0,
     "learner": "grid",
     "grid": bounds.gamma_grid_ls(1000, 2.0, 0.05),
-    **dict.fromkeys(("w", "w2", "wr", "w2r", "w2r2", "total", "squares"), 50.0),
+    **dict.fromkeys(("w", "w2", "wr", "w2r", "w2r2", "total", "squares", "earned"), 50.0),
     **dict.fromkeys(
         (
             "bet_sums",

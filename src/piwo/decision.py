@@ -120,8 +120,7 @@ class Decision(Record):
     gain_lower: float | None
     """Lower bound on the gain; None: there is none."""
     gain_upper: float | None
-    """Upper end of its value's interval minus the mean logged reward, which the log shows without a
-    bound; None: there is none, as for gains over another baseline."""
+    """Upper bound on the gain; None: there is none, as for gains over another baseline."""
     level: float
     """1 - delta."""
     simultaneous: int
@@ -153,8 +152,8 @@ class _Candidate:
 
     name: str
     value: float | None
-    upper: float | None
     gain_lower: float | None
+    gain_upper: float | None
     today: float | None
     refused: tuple[str, ...]
     """Why it must not run although it may be better."""
@@ -186,7 +185,6 @@ class _Frame:
     units: Units
     cost: bool
     assumes: str | None
-    by_baseline: bool
 
     @property
     def evidence(self) -> str:
@@ -227,7 +225,7 @@ def decide(
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4)
     >>> print(decide(piwo.evaluate(log, piwo.policies.Constant("a", log.actions))).sentence)
-    Keep today's system: constant:a is not proved better on 4 decisions; it may earn up to 0.5 more,
+    Keep today's system: constant:a is not proved better on 4 decisions; it may earn up to 1.0 more,
     or 0.6 less, a decision.
     """
     given: Any = evaluations
@@ -284,7 +282,6 @@ def _frame_of(
         units=units or Units(),
         cost=made.cost,
         assumes=assumes,
-        by_baseline=made.baseline is not None,
     )
 
 
@@ -339,8 +336,8 @@ def decide_by_certificate(
     one = _Candidate(
         name=name,
         value=certificate.value,
-        upper=None,
         gain_lower=gain_lower,
+        gain_upper=None,
         today=today,
         refused=tuple(refused),
         unproved=unproved,
@@ -376,8 +373,8 @@ def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
     return _Candidate(
         name=one.name,
         value=one.value,
-        upper=one.upper,
         gain_lower=one.improvement_lower,
+        gain_upper=one.improvement_upper,
         today=today,
         refused=tuple(refused),
         unproved=one.no_interval,
@@ -468,7 +465,7 @@ def _keep_text(best: _Candidate, frame: _Frame, count: int) -> str:
     if best.refused and best.gain_lower is not None and best.gain_lower > 0.0:
         why = "; ".join(best.refused)
         return visible(f"Keep {frame.over}: {best.name} is better, but must not run: {why}.")
-    lower, upper = _range(best, frame)
+    lower, upper = best.gain_lower, best.gain_upper
     if lower is None or upper is None:
         return f"{start}."
     per, (more, less) = frame.units.per, _verb(frame)[1]
@@ -481,13 +478,6 @@ def _keep_text(best: _Candidate, frame: _Frame, count: int) -> str:
         f"{start}; {it} may {does} up to {frame.units.gain(upper, most)} {more}, or {least} "
         f"{less}, {frame.units.each}."
     )
-
-
-def _range(best: _Candidate, frame: _Frame) -> tuple[float | None, float | None]:
-    """Return the ends of the gain; the upper end is over the mean logged reward."""
-    if frame.by_baseline or best.upper is None or best.today is None:
-        return best.gain_lower, None
-    return best.gain_lower, best.upper - best.today
 
 
 def _verb(frame: _Frame) -> tuple[str, tuple[str, str]]:
@@ -567,7 +557,6 @@ def _made(
     explore: tuple[str, ...] = (),
 ) -> Decision:
     """Return the record, with gains in `per` decisions."""
-    lower, upper = _range(best, frame)
     caveats = [note for note in best.notes if note.kind in (*_WEAKENING, *_DOUBTFUL)]
 
     def scaled(value: float | None) -> float | None:
@@ -580,8 +569,8 @@ def _made(
         policy=best.name,
         over=frame.over,
         gain=scaled(best.gain),
-        gain_lower=scaled(lower),
-        gain_upper=scaled(upper),
+        gain_lower=scaled(best.gain_lower),
+        gain_upper=scaled(best.gain_upper),
         level=1.0 - frame.delta,
         simultaneous=frame.simultaneous,
         rows=frame.rows,

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from piwo import bounds
+from piwo.errors import UsageError
 from piwo.reductions.bets import BETS, bet_sums
 
 LOG20 = math.log(20.0)
@@ -70,6 +71,53 @@ def test_improvement_is_the_mixture_less_one():
     prior = bounds.improvement_bets(N, LOG20)
     assert bounds.improvement_lower(sums, N, LOG20) == bounds.lower(sums, N, LOG20, prior=prior) - 1
     assert bounds.improvement_lower(sums, N, LOG20, horizon=N) == bounds.lower(sums, N, LOG20) - 1
+
+
+def test_an_improvement_is_at_most_one_less_the_bound_on_its_mirror_image():
+    # rewards 0 and 1: the naive twin, from Z = w (1 - R) + R row by row
+    logged = np.tile([1.0, 0.0, 0.0, 1.0, 0.0], N // 5)
+    gains, weights = bet_sums(W * logged + 1 - logged), bet_sums(W)
+    mirror = bet_sums(W * (1 - logged) + logged)
+    prior = bounds.improvement_bets(N, LOG20)
+    found = bounds.improvement_upper(gains, weights, N, LOG20)
+    assert found == pytest.approx(1 - bounds.lower(mirror, N, LOG20, prior=prior), abs=1e-12)
+    found = bounds.improvement_upper(gains, weights, N, LOG20, horizon=10**5)
+    twin = 1 - bounds.lower(mirror, N, LOG20, horizon=10**5)
+    assert found == pytest.approx(twin, abs=1e-12)
+    # other rewards: the sums that are used are smaller, or the same if w is 1
+    mirror = bet_sums(W * (1 - R) + R)
+    found = bounds.improvement_upper(bet_sums(W * R + 1 - R), weights, N, LOG20)
+    assert found > 1 - bounds.lower(mirror, N, LOG20, prior=prior) + 1e-6
+    # w = 1, so that Y = Z = 1, whatever the reward
+    ones = bet_sums(np.ones(N))
+    at_least = bounds.improvement_lower(ones, N, LOG20)
+    assert bounds.improvement_upper(ones, ones, N, LOG20) == pytest.approx(-at_least, abs=1e-12)
+
+
+def test_an_upper_bound_on_an_improvement_by_hand():
+    # n = 1, w = 2, R = 0: Y = 1, Z = 2. mean_j p_j (1 + 2 l_j)/(1 + l_j v) = 1/delta = 2 with the
+    # bets 32, 16, ... for one row
+    bets = 2.0 ** (5.0 - np.arange(48))
+    prior = bounds.improvement_bets(1, math.log(2))
+    found = bounds.improvement_upper(np.log1p(bets), np.log1p(2 * bets), 1, math.log(2))
+    bets = bets[: len(prior)]
+    wealth = prior @ ((1 + 2 * bets) / (1 + bets * (1 - found)))
+    assert wealth == pytest.approx(2.0, rel=1e-9)
+
+
+def test_what_the_logger_earns_at_least_from_the_sum_of_its_rewards():
+    # n = 1, R = 1: mean_j (1 + l_j)/(1 + l_j v) = 1/delta = 2 with the m bets for 16 rows
+    bets = 2.0 ** (5.0 - np.arange(bounds.grid_size(16, math.log(2))))
+    at = bounds.logged_value_lower(1.0, 1, math.log(2), horizon=16)
+    assert np.mean((1 + bets) / (1 + bets * at)) == pytest.approx(2.0, rel=1e-9)
+    # the naive twin, row by row, where rewards are 0 or 1
+    logged = np.tile([1.0, 0.0, 0.0, 1.0, 0.0], 80)
+    found = bounds.logged_value_lower(logged.sum(), 400, LOG20)
+    assert found == pytest.approx(bounds.lower(bet_sums(logged), 400, LOG20), abs=1e-12)
+    # rewards between 0 and 1 pay for what their sum does not say
+    assert bounds.lower(bet_sums(np.full(400, 0.4)), 400, LOG20) > found
+    with pytest.raises(UsageError, match="earned is 500, expected at most 400"):
+        bounds.logged_value_lower(500.0, 400, LOG20)
 
 
 def test_bets_on_an_improvement_by_hand():

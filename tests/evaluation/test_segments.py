@@ -12,7 +12,8 @@ from piwo.evaluation.segment import Segment
 
 N = 900
 LABELS = ["a", "b"]
-BOUNDS = ("value", "lower", "upper", "improvement_lower", "logging_value", "ess", "baseline_value")
+BOUNDS = ("value", "lower", "upper", "improvement_lower", "improvement_upper")
+BOUNDS += ("logging_value", "ess", "baseline_value")
 
 
 def rows(seed: int = 0, n: int = N):

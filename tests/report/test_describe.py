@@ -193,7 +193,7 @@ def test_rewards_without_an_upper_end_have_no_explorer() -> None:
 def test_the_axis_is_where_the_estimates_lie() -> None:
     log = log_of()
     found = list(piwo.compare(log, constants(log)).values())
-    far = replace(found[0], lower=-0.9, upper=50.0, improvement_lower=-50.0)
+    far = replace(found[0], lower=-0.9, upper=50.0, improvement_lower=-50.0, improvement_upper=50.0)
     rows = forest_of([found[1], far], Units(), "only B").rows
     # far ends are cut, with an arrow, and do not squeeze the others
     assert (rows[1].cut_low, rows[1].cut_high) == (True, True)

@@ -78,6 +78,20 @@ def improvement(bandit, counts, n):
     )
 
 
+def most_improvement(bandit, counts, n):
+    """`bounds.improvement_upper` and `logged_value_lower` of many logs, as `evaluate` joins
+    them."""
+    penalty = PENALTY + math.log(6)
+    gains, weights = (bet_sums(bandit, counts, x) for x in ("improvement", "weight"))
+    sums = np.maximum(0.0, weights + n * np.log1p(BETS) - gains)
+    prior = bounds.improvement_bets(n, penalty)
+    paired = 1 - bounds.lower_many(sums, n, penalty, prior=prior)
+    earned = counts @ np.array([x.moments.reward for x in states_of_cells(bandit, IW())])
+    logged = bounds.lower_many(earned[:, None] * np.log1p(BETS), n, penalty)
+    _, upper = mixture(bandit, counts, n)
+    return np.minimum(paired, np.minimum(upper, 1.0) - logged)
+
+
 def normal(bandit, counts, n):
     w_r = np.array([state.moments.wr for state in states_of_cells(bandit, IW())])
     mean = counts @ w_r / n
@@ -119,9 +133,44 @@ def test_counted_logs_give_the_numbers_of_evaluate(bandit):
             )
         gain = max(-1.0, improvement(bandit, counts, n)[row])
         np.testing.assert_allclose(result.improvement_lower, gain, rtol=1e-9, atol=1e-12)
+        plain = piwo.evaluate(log, bandit.policy, interval="mixture", delta=DELTA)
+        most = most_improvement(bandit, counts, n)[row]
+        np.testing.assert_allclose(plain.improvement_upper, most, rtol=1e-9, atol=1e-12)
 
 
 # --- finite-sample promises
+
+
+@pytest.mark.parametrize("binary", [True, False])
+def test_a_hurtful_policy_gains_between_the_two_bounds(binary):
+    """The logger plays the action that earns .6 with probability .9, the policy the other, .2."""
+    rng, logs, n = np.random.default_rng(3), 150, 300
+    below = above = refused = 0
+    for _ in range(logs):
+        action = (rng.random(n) < 0.1) * 1
+        mean = np.where(action == 1, 0.2, 0.6)
+        reward = (rng.random(n) < mean) * 1.0
+        if not binary:
+            reward = rng.beta(4 * mean, 4 - 4 * mean)
+        log = piwo.Log.from_arrays(
+            action=action,
+            reward=reward,
+            propensity=np.where(action == 1, 0.1, 0.9),
+            actions=[0, 1],
+            reward_range=(0, 1),
+            logger="fixed",
+        )
+        found = piwo.evaluate(log, piwo.policies.Constant(1, log.actions), delta=0.2)
+        if found.no_interval is not None:
+            # rows that contradict their propensities, by chance
+            refused += 1
+            continue
+        gain = 0.2 - (0.9 * 0.6 + 0.1 * 0.2)
+        below += found.improvement_lower > gain
+        above += found.improvement_upper < gain
+    # each end is wrong with probability at most .2; three standard errors are .1
+    assert max(below, above) <= 0.3 * logs
+    assert refused < 0.2 * logs
 
 
 @everywhere
@@ -131,6 +180,7 @@ def test_mixture_interval_and_improvement(bandit, n):
     assert missed(mixture(bandit, counts, n), bandit.value) <= allowed()
     gain = bandit.value - bandit.logging_value
     assert np.mean(improvement(bandit, counts, n) > gain) <= allowed()
+    assert np.mean(most_improvement(bandit, counts, n) < gain) <= allowed()
 
 
 @everywhere

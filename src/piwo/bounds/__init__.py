@@ -30,7 +30,12 @@ from piwo.bounds.grid import (
     regret_bound_grid_variance,
 )
 from piwo.bounds.hoeffding import hoeffding_lower
-from piwo.bounds.improvement import improvement_bets, improvement_lower
+from piwo.bounds.improvement import (
+    improvement_bets,
+    improvement_lower,
+    improvement_upper,
+    logged_value_lower,
+)
 from piwo.bounds.interval import Guarantee, Interval
 from piwo.bounds.ix import (
     ix_interval,
@@ -111,6 +116,7 @@ __all__ = [
     "hoeffding_lower",
     "improvement_bets",
     "improvement_lower",
+    "improvement_upper",
     "ix_interval",
     "ix_linear_lower",
     "ix_lower",
@@ -121,6 +127,7 @@ __all__ = [
     "lcb_mean",
     "log_e_value",
     "log_inv_delta",
+    "logged_value_lower",
     "lower",
     "lower_many",
     "ls_interval",

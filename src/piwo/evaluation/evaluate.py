@@ -640,9 +640,15 @@ def _statements(request: Request, found: PolicyResult, threshold: float | None) 
     return {
         "missing_mass_upper": min(1.0, max(0.0, missing)),
         "improvement_lower": gain,
+        "improvement_upper": _scaled(found.gain_upper, request.log),
         "log_e_better": log_e_better,
         "log_e_above": above,
     }
+
+
+def _scaled(gain: float | None, log: Log) -> float | None:
+    """Return a difference of the unit scale in the reward's own unit."""
+    return None if gain is None else log.span * gain
 
 
 def _unit(threshold: Any, log: Log) -> float:

@@ -488,6 +488,7 @@ class Request:
             log_e_better=log_e_better,
             baseline=baseline,
             provenance=note,
+            itself=key in self.itself,
         )
 
     def _raw_interval(self, key: Any, evidence: Evidence, usable: bool) -> bounds.Interval:

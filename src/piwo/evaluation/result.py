@@ -49,6 +49,8 @@ class PolicyResult:
     """The raw interval without the declared cap on rates; None if there is no such cap."""
     copied: float | None = None
     """Estimated share of the rows that are copies of another one; None if nothing shows it."""
+    itself: bool = False
+    """Whether it is what improvements are over."""
     logger_changed: tuple[int, int] | None = None
     """Of a logger that was declared fixed, or counts as learning for this: how many (context,
     action) had several propensities, of how many; None if no more than a few."""
@@ -75,6 +77,32 @@ class PolicyResult:
         if self.why_not is not None and self.method.guarantee != "asymptotic":
             return NOTHING
         return self.raw.interval.reported(0.0, self.most)
+
+    @property
+    def gain_upper(self) -> float | None:
+        """Upper bound on the improvement over the logging policy, on the unit scale; None: no.
+
+        The smaller of two: the upper end of the interval less what the logging policy earns at
+        least; and the bound from both on the same rows, which is not defined by unit. The upper end
+        is wrong with probability at most 2/3 of delta (of most methods, 1/2), each other bound with
+        1/6.
+        """
+        evidence, shown = self.evidence, self.shown
+        proved = self.why_not is None and shown.guarantee == "finite-sample" and evidence.bounded
+        if shown.upper is None or not proved or self.baseline is not None:
+            return None
+        if self.itself:
+            return 0.0
+        state, n, horizon = evidence.state, evidence.rows, evidence.horizon
+        penalty = evidence.log_inv_delta + math.log(6.0)
+        logged = bounds.logged_value_lower(state.moments.reward, n, penalty, horizon=horizon)
+        if evidence.log.columns.unit is not None:
+            return shown.upper - logged
+        bets = state.bets
+        paired = bounds.improvement_upper(
+            bets.improvement, bets.weight, n, penalty, horizon=horizon
+        )
+        return min(shown.upper - logged, paired)
 
     @property
     def most(self) -> float:

@@ -66,6 +66,8 @@ class Segment(Record):
     then: Mapping[str, float]
     """Action -> the share that the policy would give it, an estimate."""
     notes: tuple[Note, ...] = ()
+    improvement_upper: float | None = None
+    """Upper bound on the value minus that of the logging policy; None: there is none."""
 
     @property
     def name(self) -> str:
@@ -91,8 +93,11 @@ class Segment(Record):
         Raises:
             ValueError: for a damaged record.
         """
-        given = {x.name: record[x.name] for x in fields(cls)}
-        numbers = ("ess", "value", "lower", "upper", "improvement_lower", "logging_value")
+        # files of earlier versions have no upper bound on the improvement
+        known = {"improvement_upper": None} | dict(record)
+        given = {x.name: known[x.name] for x in fields(cls)}
+        bounded = ("lower", "upper", "improvement_lower", "improvement_upper")
+        numbers = ("ess", "value", *bounded, "logging_value")
         sound = all(map(maybe(number()), [given[x] for x in (*numbers, "baseline_value")]))
         sound = sound and all(map(text, (given["column"], given["bound"], *given["notes"])))
         sound = sound and maybe(text)(given["label"]) and whole(0)(given["rows"])

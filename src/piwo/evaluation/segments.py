@@ -158,6 +158,9 @@ class SegmentRequest:
         if one.why_not is None and one.raw.gain is not None:
             # no policy is worth less than the whole range below another
             improvement = log.span * max(-1.0, one.raw.gain)
+        most = one.gain_upper
+        if most is not None:
+            most *= log.span
         baseline = None
         if one.baseline is not None:
             baseline = one.baseline.value(log)
@@ -172,6 +175,7 @@ class SegmentRequest:
             lower=in_units(shown_ends.lower, log),
             upper=in_units(shown_ends.upper, log),
             improvement_lower=improvement,
+            improvement_upper=most,
             logging_value=log.value(sums.reward / sums.total) if sums.total else None,
             baseline_value=baseline,
             delta=request.budget.delta,

@@ -71,7 +71,7 @@ def forest_of(evaluations: Sequence[Evaluation], units: Units, chosen: str) -> F
     ... )
     >>> found = piwo.evaluate(log, piwo.policies.Constant("a", log.actions))
     >>> forest_of([found], piwo.decision.Units(per=100.0), "a").rows[0].words
-    'estimated +50, at least +39, at most +50'
+    'estimated +50, at least +39, at most +68'
     """
     rows = [_row(one, units) for one in evaluations]
     rows.sort(key=_order)
@@ -101,11 +101,8 @@ def _order(row: ForestRow) -> tuple[bool, float, float]:
 
 def _row(one: Evaluation, units: Units) -> ForestRow:
     today = one.logging_value
-    upper = None
     if one.baseline is not None:
         today = one.baseline_value
-    elif one.upper is not None and today is not None:
-        upper = one.upper - today
     gain = None
     if one.value is not None and today is not None:
         gain = one.value - today
@@ -114,7 +111,7 @@ def _row(one: Evaluation, units: Units) -> ForestRow:
         note = "no proof: learned from these rows"
     elif one.no_interval is not None:
         note = "no proof: see the notes"
-    made = _made(one.name, note, (gain, one.improvement_lower, upper), units)
+    made = _made(one.name, note, (gain, one.improvement_lower, one.improvement_upper), units)
     if one.value is None or made.kind == "unproved":
         return made
     below = one.lower is not None and one.value < one.lower
@@ -127,16 +124,14 @@ def _segment_row(one: Segment, units: Units) -> ForestRow:
     today = one.logging_value
     if one.baseline_value is not None:
         today = one.baseline_value
-    gain = upper = None
+    gain = None
     if one.value is not None and today is not None:
         gain = one.value - today
-    if one.baseline_value is None and one.upper is not None and today is not None:
-        upper = one.upper - today
     label = "(missing)" if one.label is None else one.label
     note = f"{one.rows:,} rows"
     if any(why.kind in {"effective-sample", "vacuous"} for why in one.notes):
         note += ", too few to say much"
-    return _made(label, note, (gain, one.improvement_lower, upper), units)
+    return _made(label, note, (gain, one.improvement_lower, one.improvement_upper), units)
 
 
 def _made(
@@ -149,7 +144,7 @@ def _made(
     elif lower is not None and lower > 0.0:
         kind, note = "better", note or "proved better"
     elif upper is not None and upper < 0.0:
-        kind, note = "worse", note or "earns less than was logged"
+        kind, note = "worse", note or "proved worse"
     elif not note:
         note = "not proved better"
     return ForestRow(name, note, kind, gain, lower, upper, _words(gain, lower, upper))

@@ -138,7 +138,7 @@ def claim_of(summary: Summary) -> str:
             f"({first.guarantee})."
         )
     count = first.simultaneous
-    # Gains and upper ends of values are two statements, each of probability 1 - delta.
+    # Left and right ends are two statements, each of probability 1 - delta.
     which = f"The {len(given)} proved gains shown, of {count}, hold together"
     if count == 1:
         which = "The proved gain holds"
@@ -147,11 +147,12 @@ def claim_of(summary: Summary) -> str:
     assumed = ""
     if summary.assumes is not None:
         assumed = f", if {summary.assumes}"
+    right = ""
+    if any(one.improvement_upper is not None for one in given):
+        right = " Right ends are another statement, which holds as surely."
     return (
         f"{which} with probability at least {number(100 * (1 - first.delta))} %{assumed}, at this "
-        f"number of rows ({first.interval} bound). Right ends are the upper ends of the values, "
-        "which hold together as surely, less what today's system earned in this log, whose own "
-        "error is left out."
+        f"number of rows ({first.interval} bound).{right}"
     )
 
 
