@@ -132,6 +132,12 @@ SLATES = {
     "mu": [[0.5, 0.5], [0.5, 0.5]] * 20,
     "x": [0.0, 1.0] * 20,
 }
+CCB_LOG = piwo.slates.read(
+    {"s": [["a", "b"]] * 2, "rs": [[1, 0]] * 2, "mu": [[0.5, 0.5]] * 2},
+    slate="s",
+    rewards="rs",
+    propensities="mu",
+)
 SLATE_LOG = piwo.slates.read(
     SLATES, slate="s", rewards="rs", propensities="mu", independent=True, context="x"
 )
@@ -843,6 +849,43 @@ CALLS: dict[str, Call] = {
     "formats.write_log": (formats.write_log, {"log": LOG, "path": "log.parquet"}),
     "formats.write_vw": (formats.write_vw, {"log": LOG, "path": "log.vw", "kind": "cb"}),
     "formats.write_dsjson": (formats.write_dsjson, {"log": LOG, "path": "log.dsjson"}),
+    "slates.read_vw": (
+        with_file(
+            "slates.vw",
+            "ccb shared | a\nccb action | x\nccb action | y\nccb slot 0:0:0.5 |",
+            piwo.slates.read_vw,
+        ),
+        {
+            "paths": "slates.vw",
+            "context": "a",
+            "actions": ["x", "y"],
+            "reward_range": (0, 1),
+            "position_weights": [1.0],
+            "logger": None,
+            "hash_size": 8,
+        },
+    ),
+    "slates.read_dsjson": (
+        with_file(
+            "slates.dsjson",
+            '{"c": {"a": 1, "_multi": [{}, {}], "_slots": [{}]}, "_outcomes": '
+            '[{"_label_cost": 0, "_a": [0], "_p": [0.5]}]}',
+            piwo.slates.read_dsjson,
+        ),
+        {
+            "paths": "slates.dsjson",
+            "context": "a",
+            "actions": ["x", "y"],
+            "reward_range": (0, 1),
+            "position_weights": [1.0],
+            "logger": None,
+            "on_error": "raise",
+        },
+    ),
+    "slates.write_dsjson": (
+        piwo.slates.write_dsjson,
+        {"log": CCB_LOG, "path": "slates.dsjson"},
+    ),
     "logs.read_vw": (
         with_file("log.vw", "1:0:0.5 | a", piwo.logs.read_vw),
         {

@@ -122,3 +122,16 @@ def test_errors_are_one_line(piwo, log: Path, words: list[str], message: str) ->
     assert ran.code == 2
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_log_of_vowpal_wabbit_states_its_columns(piwo, tmp_path: Path) -> None:
+    path = tmp_path / "page.vw"
+    decision = "ccb shared | x\nccb action | a\nccb action | b\nccb slot 1:-1:0.5 |\n\n"
+    path.write_text(decision * 3 + "ccb shared | x\nccb action | a\nccb action | b\nccb slot |\n")
+    ran = piwo("slates", path, "--policy", "slate:1", "--json")
+    assert ran.code == 0
+    assert "1 of 4 are not labelled decisions (no label 1)" in ran.err
+    (one,) = (x for x in ran.document["policies"] if x["estimator"] == "standard")
+    assert (one["rows"], one["value"]) == (3, 2.0)
+    ran = piwo("slates", path, "--policy", "slate:1", "--rewards", "rs")
+    assert (ran.code, "whose lines state slates" in ran.err) == (2, True)

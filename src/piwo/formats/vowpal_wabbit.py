@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,14 +21,14 @@ from piwo.formats.rows import (
     rows_of,
     written_lines,
 )
-from piwo.logs.batch import Batch
+from piwo.logs.batch import Batch, Floats
 from piwo.logs.features import Feature, missing_rows, texts
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.sources.source import decoded
 from piwo.sources.vw import VwKind
 
-__all__ = ["write_dsjson", "write_vw"]
+__all__ = ["dropped_of", "nested", "require_paths", "write_dsjson", "write_vw"]
 
 _SPECIAL = re.compile(r"[%\s:|]")
 """Characters that names and texts cannot hold in Vowpal Wabbit's text format."""
@@ -259,7 +259,7 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
             f"every action; name their column ({argument('propensities')}), or write .vw"
         )
     names = log.features.columns if log.features is not None else ()
-    _require_paths(names)
+    require_paths(names)
     for item in log.features.items if log.features is not None else ():
         if item.kind == "vector":
             raise UsageError(
@@ -282,8 +282,14 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
     return Written(path, rows, tuple(_left_out(log, [])))
 
 
-def _require_paths(names: Sequence[str]) -> None:
-    """Raise for columns that are no paths in an event."""
+def require_paths(names: Sequence[str]) -> None:
+    """Raise for columns that are no paths in an event.
+
+    Args:
+        names: of the context.
+
+    >>> require_paths(["U/x", "y"])
+    """
     paths = [tuple(x.split("/")) for x in names]
     for name, path in zip(names, paths, strict=True):
         inside = any(other != path and other[: len(path)] == path for other in paths)
@@ -309,14 +315,7 @@ def _events(log: Log, record: pa.RecordBatch, batch: Batch, actions: str) -> Ite
     """
     assert batch.propensities is not None
     contexts = _contexts(log, record)
-    dropped = [0.0] * len(batch)
-    if batch.weight is not None:
-        if len(batch) and batch.weight.min() < 1.0:
-            raise UsageError(
-                f"{log.name} has sampling weights below 1, expected one over the rate at which "
-                "rows were kept, which dsjson states as pdrop"
-            )
-        dropped = (1.0 - 1.0 / batch.weight).tolist()
+    dropped = dropped_of(batch.weight, len(batch), log.name)
     keys = None
     if log.columns.key is not None:
         keys = texts(record[log.columns.key]).to_pylist()
@@ -346,19 +345,33 @@ def _events(log: Log, record: pa.RecordBatch, batch: Batch, actions: str) -> Ite
 
 
 def _contexts(log: Log, record: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the context of each row as nested objects; a missing value is not there."""
-    contexts: list[dict[str, Any]] = [{} for _ in range(record.num_rows)]
-    if log.features is None:
-        return contexts
-    for item in log.features.items:
-        *places, name = item.column.split("/")
+    """Return the context of each row as nested objects."""
+    columns: dict[str, Sequence[Any]] = {}
+    for item in log.features.items if log.features is not None else ():
         values = decoded(record[item.column])
         if item.kind in ("levels", "hashed"):
             values = texts(values)
         elif item.kind == "number":
             # A boolean would be read as text, and JSON has no decimals.
             values = values.cast(pa.float64(), safe=False)
-        for row, value in zip(contexts, values.to_pylist(), strict=True):
+        columns[item.column] = values.to_pylist()
+    return nested(columns, record.num_rows)
+
+
+def nested(columns: Mapping[str, Sequence[Any]], rows: int) -> list[dict[str, Any]]:
+    """Return the context of each row as nested objects; a missing value is not there.
+
+    Args:
+        columns: "space/name" -> one value a row.
+        rows: how many there are.
+
+    >>> nested({"U/x": [1.0, None], "y": ["a", "b"]}, 2)
+    [{'U': {'x': 1.0}, 'y': 'a'}, {'y': 'b'}]
+    """
+    contexts: list[dict[str, Any]] = [{} for _ in range(rows)]
+    for column, values in columns.items():
+        *places, name = column.split("/")
+        for row, value in zip(contexts, values, strict=True):
             if value is None or value != value:
                 continue
             at = row
@@ -366,3 +379,28 @@ def _contexts(log: Log, record: pa.RecordBatch) -> list[dict[str, Any]]:
                 at = at.setdefault(place, {})
             at[name] = value
     return contexts
+
+
+def dropped_of(weight: Floats | None, rows: int, name: str) -> list[float]:
+    """Return `pdrop` = 1 - 1/s of rows with sampling weights s.
+
+    Args:
+        weight: (n,) s; None: 1 each.
+        rows: n.
+        name: of the log.
+
+    Raises:
+        UsageError: for weights below 1.
+
+    >>> dropped_of(np.array([4.0]), 1, "log")
+    [0.75]
+    """
+    if weight is None:
+        return [0.0] * rows
+    if len(weight) and weight.min() < 1.0:
+        raise UsageError(
+            f"{name} has sampling weights below 1, expected one over the rate at which "
+            "rows were kept, which dsjson states as pdrop"
+        )
+    dropped: list[float] = (1.0 - 1.0 / weight).tolist()
+    return dropped

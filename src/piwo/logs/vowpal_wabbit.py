@@ -21,7 +21,7 @@ from piwo.sources.dsjson import EVENT_ID, dsjson_source
 from piwo.sources.paths import files_of
 from piwo.sources.vw import VwKind, vw_source
 
-__all__ = ["read_dsjson", "read_vw"]
+__all__ = ["files_and_context", "read_dsjson", "read_vw", "warn_of_skipped"]
 
 
 def read_dsjson(
@@ -76,14 +76,14 @@ def read_dsjson(
     """
     if on_error not in ("raise", "skip"):
         raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
-    files, context = _files_and_context(paths, context)
+    files, context = files_and_context(paths, context)
     known, labels = None, None
     if actions is not None:
         known = Actions(actions)
         labels = known.labels
     source, count = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
-    _warn_of_skipped(source.name, skipped, source.rows or 0, "lines are not events")
+    warn_of_skipped(source.name, skipped, source.rows or 0, "lines are not events")
     columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
     if "weight" in source.schema.names:
         columns = replace(columns, weight="weight")
@@ -114,7 +114,8 @@ def read_vw(
     Decisions without a label and blank lines are left out, and counted by reason in one warning and
     in `log.source.skipped`. The files are read once, in pieces; rows of more than 256 MB go to a
     temporary file. Actions are a fixed list: sets of actions, or features of actions, that change
-    from decision to decision are refused, as are ccb, slates and continuous actions.
+    from decision to decision are refused, as are continuous actions; `piwo.slates.read_vw` reads
+    ccb and slates.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -152,7 +153,7 @@ def read_vw(
     if kind is not None and kind not in get_args(VwKind):
         raise UsageError(f"{argument('kind')} is {kind!r}, expected 'cb' or 'cb_adf'")
     encoding = Encoding(hash_size=hash_size)
-    files, context = _files_and_context(paths, context)
+    files, context = files_and_context(paths, context)
     known, labels = None, None
     if actions is not None:
         known = Actions(actions)
@@ -163,17 +164,26 @@ def read_vw(
 
     source, count = vw_source(files, context, labels, kind, places, hash_size)
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
-    _warn_of_skipped(source.name, skipped, source.rows or 0, "are not labelled decisions")
+    warn_of_skipped(source.name, skipped, source.rows or 0, "are not labelled decisions")
     columns = Columns(reward="cost", cost=True, context=context)
     if known is None:
         known = Actions(range(1, count + 1))
     return Log.of(source, columns, known, reward_range=reward_range, encoding=encoding)
 
 
-def _files_and_context(
+def files_and_context(
     paths: str | Path | Sequence[str | Path], context: str | Sequence[str]
 ) -> tuple[list[str], tuple[str, ...]]:
-    """Return the files that paths and globs mean, and the context as a tuple."""
+    """Return the files that paths and globs mean, and the context as a tuple.
+
+    Args:
+        paths: path, glob, or a list of them.
+        context: names of columns, or one of them.
+
+    >>> files_and_context([], "U/x")
+    Traceback (most recent call last):
+    piwo.errors.UsageError: paths is empty, expected at least one file
+    """
     if isinstance(paths, str | Path):
         paths = [paths]
     check_listed("paths", paths)
@@ -188,8 +198,17 @@ def _files_and_context(
     return files, tuple(map(str, context))
 
 
-def _warn_of_skipped(name: str, skipped: Mapping[str, int], rows: int, what: str) -> None:
-    """Warn of what was left out, by reason."""
+def warn_of_skipped(name: str, skipped: Mapping[str, int], rows: int, what: str) -> None:
+    """Warn of what was left out, by reason.
+
+    Args:
+        name: of the log.
+        skipped: reason -> how many.
+        rows: how many there are besides.
+        what: was left out, in words: "lines are not events".
+
+    >>> warn_of_skipped("log.vw", {}, 2, "are not labelled decisions")
+    """
     if not skipped:
         return
     reasons = [f"{reason} {count}" for reason, count in skipped.items()]

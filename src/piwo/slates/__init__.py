@@ -14,7 +14,7 @@ from piwo.slates.evaluate import evaluate
 from piwo.slates.exploring import EpsilonSlate
 from piwo.slates.files import SavedSlatePolicy, is_slate_file, load, load_with_metadata
 from piwo.slates.learn import LearnedSlate, learn
-from piwo.slates.log import SlateLog, read
+from piwo.slates.log import SlateLog
 from piwo.slates.policies import (
     Deterministic,
     Factored,
@@ -25,8 +25,11 @@ from piwo.slates.policies import (
 )
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.positions import Positions, PositionValue, by_position
+from piwo.slates.read import read
 from piwo.slates.result import SlateEvaluation, SlotValue
 from piwo.slates.validation import USER_BEHAVIORS
+from piwo.slates.vowpal_wabbit import read_dsjson, read_vw
+from piwo.slates.writing import write_dsjson
 
 __all__ = [
     "ESTIMATORS",
@@ -59,4 +62,7 @@ __all__ = [
     "load",
     "load_with_metadata",
     "read",
+    "read_dsjson",
+    "read_vw",
+    "write_dsjson",
 ]

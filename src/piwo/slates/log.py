@@ -1,9 +1,8 @@
-"""The slate log: rows of shown slates, the meaning of their columns, and how they are read."""
+"""The slate log: rows of shown slates, and the meaning of their columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,162 +11,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.checks import check_count, check_kind, check_listed, is_number, shown
+from piwo.checks import check_listed, is_number, shown
 from piwo.engines.engine import fold
 from piwo.engines.state import State
 from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Floats
-from piwo.logs.column_names import match_names, require_columns
+from piwo.logs.column_names import require_columns
 from piwo.logs.columns import Columns
 from piwo.logs.log import Log
-from piwo.logs.options import Logger, check_logger, check_reward_range
+from piwo.logs.options import Logger
 from piwo.logs.reader import Selector
-from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.split import HeldOut, Split, check_split
 from piwo.logs.units import by_unit
 from piwo.messages import argument
-from piwo.slates.policies import Factored, FromColumns, Uniform
+from piwo.slates.policies import FromColumns
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.validation import SlateColumns, SlateReader, check_list, numbered
-from piwo.sources.filters import condition, mentioned
-from piwo.sources.lazy import column_names, is_lazy
-from piwo.sources.paths import kind_of
 from piwo.sources.source import Fragment, Source
 
-__all__ = ["SlateLog", "read"]
-
-
-def read(
-    source: Any,
-    *,
-    slate: str = "slate",
-    reward: str | None = None,
-    rewards: str | None = None,
-    propensities: str | None = None,
-    marginals: str | None = None,
-    slate_propensity: str | None = None,
-    independent: bool = False,
-    behavior: SlatePolicy | None = None,
-    position_weights: Sequence[float] | None = None,
-    user_behavior: str | None = None,
-    context: Sequence[str] = (),
-    actions: Sequence[Any] | Actions | None = None,
-    slots: int | None = None,
-    reward_range: tuple[float, float] = (0.0, 1.0),
-    where: str | None = None,
-    logger: Logger | None = None,
-    unit: str | None = None,
-    weight: str | None = None,
-) -> SlateLog:
-    """Return a log of slates: one row is one decision, with the list of the actions it showed.
-
-    Slates may differ in length. Rows are validated whenever they are read; nothing is filled,
-    clipped or dropped. What was logged of the logger decides which estimators can be used:
-    `propensities` all but "independent", `marginals` that one, `slate_propensity` "standard".
-
-    Args:
-        source: Parquet files (a path, a glob, a list), a data frame, a DuckDB query (such as
-            "select * from read_json('log.jsonl')"), or a `Source`.
-        slate: list column: the labels of the shown actions, the first slot first.
-        reward: the reward of the whole slate; or
-        rewards: list column: the reward of each slot.
-        propensities: list column: the logger's probability of each shown action given the context
-            and the actions above it. Their product is the probability of the slate.
-        marginals: list column: the logger's probability of each shown action in its slot given the
-            context, whatever is above it.
-        slate_propensity: the logger's probability of the whole slate.
-        independent: whether the logger drew the slots independently given the context, so that
-            `propensities` and `marginals` are the same.
-        behavior: the logger as an object, instead of columns: `slates.Uniform(items)` for uniform
-            rankings, or `slates.Factored`.
-        position_weights: alpha_l >= 0 of the slots: the value of a slate is sum_l alpha_l r_l.
-            None: 1 each.
-        user_behavior: column of "standard", "cascade" or "independent": what the reward of a slot
-            depends on in this row, for the estimator "adaptive".
-        context: names or globs of context columns, for `slates.learn`.
-        actions: the action list; None: the sorted distinct labels.
-        slots: L, the most slots of a slate; None: a pass finds it.
-        reward_range: (0, hi), the declared range of a reward, of the slate or of a slot.
-        where: an SQL condition on any columns that are known before the decision.
-        logger: "learning" if the logger learned from earlier rows; "fixed" if not.
-        unit: column of units (users, sessions) whose rows depend on each other: statistics and
-            splits are then by unit, and each unit counts the same.
-        weight: column of sampling weights, for a thinned log: 1 / (rate at which rows were kept).
-            Values are weighted means; nothing is proved, as the dropped rows are not counted.
-
-    Returns:
-        A `SlateLog`.
-
-    Raises:
-        DataError: for columns that do not exist or do not hold lists.
-        UsageError: for arguments that exclude each other.
-
-    >>> log = read(
-    ...     {"slate": [["a", "b"], ["b"]], "rs": [[1, 0], [1]], "ps": [[0.5, 1.0], [0.5]]},
-    ...     rewards="rs",
-    ...     propensities="ps",
-    ... )
-    >>> log.slots, log.actions.labels, len(log)
-    (2, ('a', 'b'), 2)
-    """
-    if isinstance(context, str):
-        context = (context,)
-    check_listed("context", context)
-    optional = {"reward": reward, "rewards": rewards, "user_behavior": user_behavior}
-    optional |= {"unit": unit, "weight": weight}
-    named = {f"context[{i}]": name for i, name in enumerate(context)}
-    named |= {role: name for role, name in optional.items() if name is not None}
-    for role, value in {"slate": slate, **named}.items():
-        if not isinstance(value, str):
-            raise UsageError(f"{argument(role)}={value!r} is not a column name, expected text")
-    if (reward is None) == (rewards is None):
-        raise UsageError(
-            f"expected one of {argument('reward')} (of the slate) and {argument('rewards')} (a "
-            f"list, of each slot), got {'neither' if reward is None else 'both'}"
-        )
-    largest = _largest(reward_range)
-    check_logger(logger)
-    given = (propensities, marginals, slate_propensity)
-    has_columns = any(name is not None for name in given)
-    if (behavior is None) != has_columns:
-        listed = ", ".join(map(argument, ("propensities", "marginals", "slate_propensity")))
-        raise UsageError(
-            f"expected the logger's probabilities as columns (one or more of {listed}) or as "
-            f"{argument('behavior')}, got {'neither' if behavior is None else 'both'}"
-        )
-    if behavior is None:
-        behavior = FromColumns(*given, independent=independent)
-    else:
-        check_kind("behavior", behavior, (Uniform, Factored), ", of piwo.slates")
-    if unit is not None and weight is not None:
-        raise UsageError(
-            f"{argument('unit')} and {argument('weight')} exclude each other: of a thinned log it "
-            "is unknown which rows of a unit were dropped; name one of them"
-        )
-    plain = SlateColumns(slate, reward, rewards, tuple(context), user_behavior, unit, weight)
-    made = _source(source, plain, behavior, where)
-    # globs leave out what was decided or earned
-    decided = {*replace(plain, context=()).used(), *behavior.numbers}
-    for name in decided.intersection(context):
-        raise UsageError(f"column {name!r} has another role, and cannot be context; name others")
-    free = [name for name in made.schema.names if name not in decided]
-    columns = replace(plain, context=match_names(context, free, "context"))
-    log = SlateLog(
-        source=made,
-        columns=columns,
-        logger=behavior,
-        largest=largest,
-        alpha=_alpha(position_weights),
-        declared_actions=None if actions is None else Actions(_labels(actions)),
-        declared_slots=slots,
-        learning=logger,
-    )
-    if slots is not None:
-        check_count("slots", slots, 1, "the most slots of a slate")
-    log.check_types()
-    return log
+__all__ = ["SlateLog", "alpha_of"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,8 +40,8 @@ class SlateLog:
 
     A description: each computation reads and validates the rows again, part by part, on all cores.
 
-    >>> log = read({"slate": [["a"]], "r": [1], "p": [0.5]}, reward="r", slate_propensity="p")
-    >>> log
+    >>> import piwo
+    >>> piwo.slates.read({"slate": [["a"]], "r": [1], "p": [0.5]}, reward="r", slate_propensity="p")
     SlateLog('the data frame', slate='slate', reward='r')
     """
 
@@ -329,7 +193,8 @@ class SlateLog:
             UsageError: for a position that no slate has, and for a log without rewards of slots or
                 marginal propensities.
 
-        >>> log = read(
+        >>> import piwo
+        >>> log = piwo.slates.read(
         ...     {"slate": [["a", "b"], ["b"]], "rs": [[1, 0], [1]], "ps": [[0.5, 0.5], [0.5]]},
         ...     rewards="rs",
         ...     propensities="ps",
@@ -469,58 +334,18 @@ class _CountRows(Task[int]):
         return one + other
 
 
-def _source(source: Any, columns: SlateColumns, logger: SlatePolicy, where: str | None) -> Source:
-    """Return the rows; text files, which have no lists, are refused."""
-    paths = paths_of(source)
-    if paths is not None and kind_of(paths) != "parquet":
-        raise UsageError(
-            f"{paths[0]!r} is not Parquet, and lists are read from Parquet files, data frames and "
-            "DuckDB queries; give a query, such as \"select * from read_json('log.jsonl')\""
-        )
-    # The roles that any log has serve to find the columns that a condition or a lazy frame needs.
-    earned = columns.reward or columns.rewards
-    assert earned is not None
-    if where is not None:
-        decided = [*columns.used(), *logger.numbers]
-        for name in mentioned(condition(where), [x for x in decided if x not in columns.context]):
-            raise UsageError(
-                f"{argument('where')} mentions {name!r}, which depends on what was decided: no "
-                "interval holds for rows that are chosen by it; name columns that are known before"
-            )
-    available: Sequence[str] = ()
-    if is_lazy(source):
-        # it is run once, so that a target's columns must be there
-        available = column_names(source)
-    others = [
-        x
-        for x in (*columns.used(), *logger.numbers, *available)
-        if x not in {columns.slate, earned}
-    ]
-    roles = Columns(
-        action=columns.slate, reward=earned, propensity=None, context=tuple(dict.fromkeys(others))
-    )
-    return source_of(source, roles, where, paths)
+def alpha_of(weights: Any) -> tuple[float, ...] | None:
+    """Return position weights as a tuple; None if there are none.
 
+    Args:
+        weights: one number a slot.
 
-def _largest(reward_range: Any) -> float:
-    check_reward_range(reward_range)
-    low, high = map(float, reward_range)
-    if low != 0.0:
-        raise UsageError(
-            f"{argument('reward_range')} is {reward_range!r}, expected (0, hi): the value of a "
-            "slate is a sum over its slots, in which rewards below 0 have no bound; shift them "
-            "yourself"
-        )
-    return high
+    Raises:
+        UsageError: for anything else.
 
-
-def _labels(actions: Any) -> Any:
-    if isinstance(actions, Actions):
-        return actions.labels
-    return actions
-
-
-def _alpha(weights: Any) -> tuple[float, ...] | None:
+    >>> alpha_of([1, 0.5])
+    (1.0, 0.5)
+    """
     if weights is None:
         return None
     check_listed("position_weights", weights)

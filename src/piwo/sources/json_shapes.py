@@ -19,7 +19,11 @@ _HEAD = 2**16
 """Characters that are looked at."""
 _MOST = 2**28
 """Characters of a file of columns, which is parsed in memory."""
-_DSJSON = ({"_label_cost", "_label_probability", "a", "p", "c"}, {"_label_cost", "_labelIndex"})
+_DSJSON = (
+    {"_label_cost", "_label_probability", "a", "p", "c"},
+    {"_label_cost", "_labelIndex"},
+    {"c", "_outcomes"},
+)
 _NESTED = re.compile(r'\{\s*"(?:[^"\\]|\\.)*"\s*:\s*[\[{]')
 """The start of an object whose first value is a list or an object."""
 _BLANK = " \t\r\n"

@@ -19,7 +19,7 @@ from piwo.sources.source import Fragment, Source, rows_within
 from piwo.sources.spool import spooled
 from piwo.sources.vw_features import FeatureColumns, Places
 
-__all__ = ["VwKind", "vw_source"]
+__all__ = ["VwKind", "numbered_lines", "vw_source", "words_of"]
 
 VwKind: TypeAlias = Literal["cb", "cb_adf"]
 """The two layouts, by the names of Vowpal Wabbit's options."""
@@ -33,8 +33,8 @@ _MOST_ACTIONS = 1_000_000
 all numbers up to it would be on the action list."""
 _LABEL = re.compile(r"[0-9]+(:[^:\s]*){0,2}")
 _OTHER_KINDS = {
-    "ccb": "is of a decision with several slots (ccb), and one decision with one action is read",
-    "slates": "is of a slate, and one decision with one action is read",
+    "ccb": "is of a decision with several slots (ccb), which piwo.slates.read_vw reads,",
+    "slates": "is of a slate, which piwo.slates.read_vw reads,",
     "ca": "has a continuous action (ca), and actions of a list are read",
 }
 
@@ -179,7 +179,7 @@ class _Rows:
 
     def _of_lines(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str]]]:
         """Yield the line number, label and features of each labelled line (`--cb`)."""
-        for number, line in _numbered(file):
+        for number, line in numbered_lines(file):
             if not line.strip():
                 self.counts["blank"] += 1
                 continue
@@ -228,7 +228,7 @@ class _Rows:
         """Yield the line number, label and shared features of each decision (`--cb_adf`)."""
         block: list[str] = []
         start = 1
-        for number, line in _numbered(file, last=""):
+        for number, line in numbered_lines(file, last=""):
             if line.strip():
                 if not block:
                     start = number
@@ -317,8 +317,18 @@ class _Rows:
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 
 
-def _numbered(path: str, last: str | None = None) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, and one more, if `last` is given."""
+def numbered_lines(path: str, last: str | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, and one more, if `last` is given.
+
+    Args:
+        path: of the file.
+        last: the text of one more line at the end.
+
+    >>> with open("one.vw", "w") as file:
+    ...     print("1:0:0.5 | a", file=file)
+    >>> list(numbered_lines("one.vw", last=""))
+    [(1, '1:0:0.5 | a'), (2, '')]
+    """
     number = 0
     for start, lines in lines_of(path):
         for number, line in enumerate(lines, start):
@@ -327,15 +337,16 @@ def _numbered(path: str, last: str | None = None) -> Iterator[tuple[int, str]]:
         yield number + 1, last
 
 
-def _parsed_label(head: str) -> _Label | None:
-    """Return the label in what comes before the first `|`; None if there is none.
+def words_of(head: str) -> list[str]:
+    """Return the words of a label, from what comes before the first `|`, without a tag.
 
     Raises:
-        BrokenLineError: for what is not action:cost:probability.
+        BrokenLineError: for a label that would be taken for a tag.
+
+    >>> words_of("1:0:0.5 'id"), words_of("shared ")
+    (['1:0:0.5'], ['shared'])
     """
     words = head.split()
-    if words and words[0] in _OTHER_KINDS:
-        raise BrokenLineError(_OTHER_KINDS[words[0]])
     # The last word is a tag, and no label, if it starts with ' or no blank follows it.
     if words and (words[-1].startswith("'") or not head[-1].isspace()):
         tag = words.pop()
@@ -344,6 +355,18 @@ def _parsed_label(head: str) -> _Label | None:
                 f"has {tag!r} right before the |, which Vowpal Wabbit takes for a tag, put a blank "
                 "between them,"
             )
+    return words
+
+
+def _parsed_label(head: str) -> _Label | None:
+    """Return the label in what comes before the first `|`; None if there is none.
+
+    Raises:
+        BrokenLineError: for what is not action:cost:probability.
+    """
+    words = words_of(head)
+    if words and words[0] in _OTHER_KINDS:
+        raise BrokenLineError(_OTHER_KINDS[words[0]])
     taken: list[_Label] = []
     listed: list[int] = []
     for word in words:

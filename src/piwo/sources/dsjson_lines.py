@@ -1,0 +1,275 @@
+"""Lines of Vowpal Wabbit's dsjson: parsed by DuckDB, counted by what they are, checked by rules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.errors import DataError
+from piwo.messages import argument
+from piwo.sources.addresses import name_of
+from piwo.sources.lines import Faults, lines_of
+from piwo.sources.query import quoted
+
+__all__ = ["EVENT_ID", "NUMBERS", "EventLines", "Layout"]
+
+EVENT_ID = "EventId"
+"""The field of an event that no other event has, and the column of it."""
+
+NUMBERS = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "DOUBLE")
+"""The types that numbers have in DuckDB's JSON."""
+_NUMERIC = {*NUMBERS, "NULL"}
+
+_LINES_AT_ONCE = 1024
+"""Lines that one core parses at a time."""
+_SKIPPED = ("blank", "not JSON", "skip-learn", "no decision", "no label", "broken JSON")
+"""What lines are that are left out."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is read of an event, and the rules for it, in DuckDB's SQL.
+
+    `line` is the text, `e` the event as `shape` has it, and `types` the types of the fields in the
+    text: a value that DuckDB cannot convert becomes null in `e`, so these are looked at, too.
+
+    >>> Layout(("a", "b"), "{}", "null", {}, {}).type_of("b")
+    "coalesce(types[2], 'NULL')"
+    """
+
+    fields: tuple[str, ...]
+    """The fields of an event that are read."""
+    shape: str
+    """Their types, as `json_transform` takes them."""
+    unusable: str
+    """Expression: why a line that is JSON is left out, in one word of `_SKIPPED`; null: it is not.
+    """
+    rules: Mapping[str, str]
+    """Each rule, as it reads when broken, and the condition that it is."""
+    columns: Mapping[str, str]
+    """Name -> expression of what is taken of an event."""
+
+    def type_of(self, field: str) -> str:
+        """Return the expression for the type of a field in the text; 'NULL' if it is absent."""
+        return f"coalesce(types[{self.fields.index(field) + 1}], 'NULL')"
+
+
+class EventLines:
+    """The events of files, read once, in pieces; counts other lines and broken rules.
+
+    Each piece is a table of the layout's columns, the line's number, `pdrop`, `event` (its id), and
+    for each path of the context its value as text, v0, v1, ..., and the type of that, t0, t1, ...
+    """
+
+    def __init__(
+        self, files: tuple[str, ...], context: tuple[str, ...], layout: Layout, skip_broken: bool
+    ) -> None:
+        import duckdb
+
+        self.files, self.context = files, context
+        self.name = name_of(files)
+        self.counts: Counter[str] = Counter()
+        self.faults = Faults("dsjson: an event")
+        self.kinds: list[set[str]] = [set() for _ in context]
+        """The types that each path of the context has."""
+        self.thinned = False
+        """Whether an event has a `pdrop` above 0."""
+        self.identified = True
+        """Whether every event has an id."""
+        self._layout, self._skip_broken = layout, skip_broken
+        self._connection = duckdb.connect()
+
+    @property
+    def skipped(self) -> dict[str, int]:
+        """How many lines are not events, by reason."""
+        return {kind: self.counts[kind] for kind in _SKIPPED if self.counts[kind]}
+
+    def tables(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yield each file's name and some of its sound events."""
+        for file in self.files:
+            for number, lines in lines_of(file):
+                events = self._parsed(file, number, lines)
+                if events.num_rows:
+                    yield file, events
+
+    def refuse(self) -> None:
+        """Raise if an event breaks a rule.
+
+        Raises:
+            DataError: with the lines.
+        """
+        hint = ""
+        if "is broken JSON" in self.faults.counts:
+            hint = f"; pass {argument('on_error', 'skip')} to leave out and count broken lines"
+        self.faults.refuse(hint)
+
+    def require_any(self, what: str) -> None:
+        """Raise if no line was an event, and for paths of the context without any value.
+
+        Args:
+            what: no line is, in words: "an event".
+
+        Raises:
+            DataError: with the counts of other lines.
+        """
+        if not self.counts["sound"]:
+            counted = ", ".join(f"{x} {self.counts[x]}" for x in self.counts if self.counts[x])
+            raise DataError(f"no rows in {self.name!r}: no line is {what} (lines: {counted or 0})")
+        for path, kinds in zip(self.context, self.kinds, strict=True):
+            if kinds <= {"NULL"}:
+                raise DataError(
+                    f"no event has a value at c/{path} ({argument('context')}); "
+                    "name paths inside c, such as U/x"
+                )
+
+    def taken(self, events: pa.Table) -> list[pa.Array]:
+        """Return `pdrop`, the ids and the context of events, and note what they hold."""
+        self.counts["sound"] += events.num_rows
+        dropped = events["pdrop"].to_numpy()
+        self.thinned = self.thinned or bool(dropped.any())
+        self.identified = self.identified and not events["event"].null_count
+        arrays = [pa.array(dropped), events["event"].combine_chunks()]
+        for i, kinds in enumerate(self.kinds):
+            kinds.update(pc.drop_null(pc.unique(events[f"t{i}"])).to_pylist())
+            arrays.append(events[f"v{i}"].combine_chunks())
+        return arrays
+
+    def contexts(self, record: pa.RecordBatch) -> list[pa.Array]:
+        """Return the columns of the context; one whose values are all numbers holds numbers.
+
+        Args:
+            record: with columns v0, v1, ..., once every event was read.
+        """
+        arrays = []
+        for i, kinds in enumerate(self.kinds):
+            values = record[f"v{i}"]
+            if kinds <= _NUMERIC:
+                values = values.cast(pa.float64())
+            arrays.append(values)
+        return arrays
+
+    def _parsed(self, file: str, number: int, lines: list[str]) -> pa.Table:
+        """Return the sound events of some lines, of which the first has the given number."""
+        numbers = np.arange(number, number + len(lines))
+        chunk = pa.table({"number": numbers, "line": pa.array(lines, pa.large_string())})
+        # Small batches, so that DuckDB parses them on all cores.
+        pieces = chunk.to_batches(max_chunksize=_LINES_AT_ONCE)
+        self._connection.register("chunk", pa.Table.from_batches(pieces))
+        parsed = pa.RecordBatchReader.from_stream(self._connection.sql(self._query)).read_all()
+        kinds = parsed["kind"].to_numpy()
+        for kind in _SKIPPED:
+            self.counts[kind] += int((kinds == kind).sum())
+        if not self._skip_broken:
+            self.faults.add(
+                "is broken JSON", file, parsed["number"].to_numpy()[kinds == "broken JSON"]
+            )
+        events = parsed.filter(pa.array(kinds == "event"))
+        self.counts["event"] += events.num_rows
+        faults = events["fault"].to_numpy()
+        for rule in pc.drop_null(pc.unique(events["fault"])).to_pylist():
+            self.faults.add(rule, file, events["number"].to_numpy()[faults == rule])
+        events = events.filter(pc.is_null(events["fault"])).drop_columns(["kind", "fault"])
+        if events.num_rows:
+            self._check_context(events, file)
+        return events
+
+    def _check_context(self, events: pa.Table, file: str) -> None:
+        for i, path in enumerate(self.context):
+            kinds = pc.is_in(events[f"t{i}"], value_set=pa.array(["OBJECT", "ARRAY"])).to_numpy()
+            rule = (
+                f"has no single value at c/{path} ({argument('context')}); name a path "
+                "that ends in a number or a text"
+            )
+            self.faults.add(rule, file, events["number"].to_numpy()[kinds])
+
+    @cached_property
+    def _query(self) -> str:
+        """The query over the lines of a piece, `chunk`."""
+        layout = self._layout
+        places = _places(self.context, layout.fields)
+        rules = _twice_rules(places)
+        for rule, broken in layout.rules.items():
+            rules += f" when {broken} then {quoted(rule, chr(39))}"
+        extra = "".join(f", {expression} as {x}" for x, expression in layout.columns.items())
+        for i, path in enumerate(self.context):
+            at = quoted("/c/" + _pointer(path.strip("/")), "'")
+            extra += (
+                f", case when e is not null then json_extract_string(line, {at}) end "
+                f"as v{i}, case when e is not null then json_type(line, {at}) end as "
+                f"t{i}"
+            )
+        parsed = _parsed(list(places), layout)
+        return f"""
+            select number, kind, event, coalesce(e.pdrop, 0) as pdrop,
+                   case when kind = 'event' then case {rules} end end as fault {extra}
+            from (select *, {self._kind} as kind from ({parsed})) order by number
+        """
+
+    @property
+    def _kind(self) -> str:
+        skip = self._layout.type_of("_skipLearn")
+        return f"""
+            case when regexp_full_match(line, '\\s*') then 'blank'
+                 when not regexp_matches(line, '^\\s*\\{{') then 'not JSON'
+                 when e is null then 'broken JSON'
+                 when {skip} = 'BOOLEAN' and e._skipLearn
+                      and len(list_filter(keys[1], lambda k: k = '_skipLearn')) = 1
+                      then 'skip-learn'
+                 else coalesce({self._layout.unusable}, 'event') end
+        """
+
+
+def _places(context: Sequence[str], fields: Sequence[str]) -> dict[str, list[str]]:
+    """Return the objects of an event that are read, and which of their fields."""
+    read: dict[str, list[str]] = {"": list(fields), "/c": ["_multi", "_slots"]}
+    for path in context:
+        place = "/c"
+        for part in path.strip("/").split("/"):
+            known = read.setdefault(place, [])
+            if part not in known:
+                known.append(part)
+            place += "/" + _pointer(part)
+    return read
+
+
+def _pointer(part: str) -> str:
+    """Return the name of a field as JSON pointers have it."""
+    return part.replace("~", "~0")
+
+
+def _parsed(places: Sequence[str], layout: Layout) -> str:
+    """Return the query that parses lines; `keys` has the fields of the objects at these places."""
+    types = _sql_list(["/" + x for x in layout.fields])
+    return f"""
+        select number, line,
+               case when valid then json_transform(line, '{layout.shape}') end as e,
+               case when valid then json_type(line, {types}) end as types,
+               case when valid then json_extract_string(line, '$.{EVENT_ID}') end as event,
+               case when valid then json_keys(line, {_sql_list(places)}) end as keys
+        from (select number, line, json_valid(line) as valid from chunk)
+    """
+
+
+def _sql_list(texts: Sequence[str]) -> str:
+    return "[" + ", ".join(quoted(x, "'") for x in texts) + "]"
+
+
+def _twice_rules(places: Mapping[str, Sequence[str]]) -> str:
+    """Return the rules against fields that an object holds twice: the first would win."""
+    rules = ""
+    for i, (place, fields) in enumerate(places.items(), start=1):
+        keys = f"keys[{i}]"
+        counts = f"len(list_filter({keys}, lambda k: k = x)) > 1"
+        found = f"list_filter({_sql_list(fields)}, lambda x: {counts})[1]"
+        inside = quoted(f"{place}/".removeprefix("/"), "'")
+        rules += (
+            f" when len({keys}) > len(list_distinct({keys})) and {found} is not null "
+            f"then 'has ' || {inside} || {found} || ' twice'"
+        )
+    return rules

@@ -1,0 +1,294 @@
+"""Vowpal Wabbit's dsjson of decisions with several slots: ccb and slates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from piwo.sources.dsjson_lines import NUMBERS, EventLines, Layout
+from piwo.sources.slate_events import (
+    SlateEvents,
+    check_context,
+    earned_of,
+    form_in_words,
+    labels_of,
+    require_labels,
+)
+from piwo.sources.source import Fragment, Source
+from piwo.sources.spool import spooled
+from piwo.sources.table import TableSource
+
+__all__ = ["dsjson_slates"]
+
+_FIELDS = ("_label_cost", "pdrop", "_skipLearn", "a", "p", "_outcomes", "c")
+"""What is read of an event."""
+_SHAPE = (
+    '{"_label_cost":"DOUBLE","pdrop":"DOUBLE","_skipLearn":"BOOLEAN",'
+    '"_outcomes":[{"_label_cost":"DOUBLE","_a":["DOUBLE"],"_p":["DOUBLE"]}],'
+    '"c":{"_multi":[{"_slot_id":"DOUBLE"}],"_slots":["BOOLEAN"]}}'
+)
+_TOLERANCE = 1e-4
+"""How far the probabilities of a slot may be from the sum 1: they are printed as float32."""
+
+
+def _types(path: str) -> str:
+    """Return the types in the text of what a path with wildcards finds."""
+    return f"json_type(line, '$.{path}')"
+
+
+def _others(path: str) -> str:
+    """Return the condition that a path finds what is not a number."""
+    return f"len(list_filter({_types(path)}, lambda x: x not in {NUMBERS})) > 0"
+
+
+def _of_outcomes(condition: str) -> str:
+    """Return the condition that one holds for some outcome o."""
+    return f"len(list_filter(e._outcomes, lambda o: {condition})) > 0"
+
+
+def _no_number(field: str) -> str:
+    return f"{_type(field)} not in {('NULL', *NUMBERS)}"
+
+
+def _type(field: str) -> str:
+    return Layout(_FIELDS, _SHAPE, "null", {}, {}).type_of(field)
+
+
+_SLATES = "len(json_type(line, '$.c._multi[*]._slot_id')) > 0"
+"""Whether actions are of one slot each (slates)."""
+_COSTS = "len(json_type(line, '$._outcomes[*]._label_cost'))"
+_UNUSABLE = f"""
+    case when {_type("a")} = 'NULL' and {_type("p")} = 'NULL' and {_type("c")} = 'NULL'
+              and {_type("_outcomes")} = 'NULL' then 'no decision'
+         when {_type("a")} = 'NULL' and {_type("p")} = 'NULL' and coalesce(len(e.c._slots), 0) > 0
+              and case when {_SLATES} then {_type("_label_cost")} = 'NULL'
+                       else {_type("_outcomes")} in ('NULL', 'ARRAY') and {_COSTS} = 0 end
+              and len(keys[1]) = len(list_distinct(keys[1]))
+              then 'no label' end
+"""
+# The place in c._multi of the action that an outcome o of slot s (from 0) chose.
+_OWN = "list_filter(range(len(e.c._multi)), lambda i: e.c._multi[i + 1]._slot_id = s)"
+_CHOSEN = f"""
+    list_transform(range(len(e._outcomes)), lambda s:
+        case when {_SLATES}
+             then {_OWN}[cast(e._outcomes[s + 1]._a[1] as BIGINT) + 1]
+             else cast(e._outcomes[s + 1]._a[1] as BIGINT) end)
+"""
+_KNOWN = f"""
+    len(list_filter(range(len(e._outcomes)), lambda s:
+        list_min(e._outcomes[s + 1]._a) < 0 or list_max(e._outcomes[s + 1]._a) >=
+            case when {_SLATES} then len({_OWN}) else len(e.c._multi) end)) > 0
+"""
+# Each rule, as it reads when broken, and the condition that it is.
+_RULES = {
+    "is one decision with one action, which piwo.read reads, not one of several slots": (
+        f"{_type('a')} <> 'NULL' or {_type('p')} <> 'NULL'"
+    ),
+    "has no action list c._multi": "coalesce(len(e.c._multi), 0) = 0",
+    "has no slots c._slots": "coalesce(len(e.c._slots), 0) = 0",
+    "has actions with a whole _slot_id and actions without": (
+        f"{_SLATES} and (len(json_type(line, '$.c._multi[*]._slot_id')) < len(e.c._multi) or "
+        f"{_others('c._multi[*]._slot_id')} or "
+        "len(list_filter(e.c._multi, lambda x: x._slot_id <> floor(x._slot_id))) > 0)"
+    ),
+    "has other numbers of _outcomes and c._slots": (
+        "coalesce(len(e._outcomes), 0) <> len(e.c._slots)"
+    ),
+    "has a field of an outcome twice": (
+        "len(list_filter(json_extract(line, '$._outcomes[*]'), lambda x: "
+        "len(json_keys(x)) > len(list_distinct(json_keys(x))))) > 0"
+    ),
+    "has an outcome without lists _a and _p of the same length": (
+        _of_outcomes(
+            "o is null or coalesce(len(o._a), 0) = 0 or coalesce(len(o._p), 0) <> len(o._a)"
+        )
+    ),
+    "has an _a with entries that are not whole numbers": (
+        f"{_others('_outcomes[*]._a[*]')} or "
+        + _of_outcomes("len(list_filter(o._a, lambda x: x <> floor(x))) > 0")
+    ),
+    "has an _a with numbers of no action": _KNOWN,
+    "has an _a that lists an action twice": (_of_outcomes("len(list_distinct(o._a)) < len(o._a)")),
+    "has a _p with entries that are not numbers": _others("_outcomes[*]._p[*]"),
+    "has a _p with negative entries": _of_outcomes("list_min(o._p) < 0"),
+    "has a _p that does not sum to 1": (
+        _of_outcomes(f"len(o._p) > 1 and abs(list_sum(o._p) - 1) > {_TOLERANCE}")
+    ),
+    "shows an action in two slots": f"len(list_distinct({_CHOSEN})) < len(e._outcomes)",
+    "has a _label_cost that is not a number": (
+        f"case when {_SLATES} then {_no_number('_label_cost')} "
+        f"else {_others('_outcomes[*]._label_cost')} end"
+    ),
+    "has slots with a _label_cost and slots without, whose reward is not known": (
+        f"not {_SLATES} and {_COSTS} < len(e._outcomes)"
+    ),
+    "has a _skipLearn that is not true or false": (
+        f"{_type('_skipLearn')} not in ('NULL', 'BOOLEAN')"
+    ),
+    "has a pdrop that is not a number": _no_number("pdrop"),
+    "has a pdrop outside [0, 1), the chance that an event was dropped": (
+        "e.pdrop < 0 or e.pdrop >= 1 or isnan(e.pdrop)"
+    ),
+}
+_LAYOUT = Layout(
+    _FIELDS,
+    _SHAPE,
+    _UNUSABLE,
+    _RULES,
+    {
+        # what must be the same in every event
+        "form": (
+            f"case when kind = 'event' and {_SLATES} then 'slates ' || array_to_string("
+            "list_transform(e.c._multi, lambda x: cast(x._slot_id as BIGINT)), ',') "
+            "else 'ccb ' || len(e.c._multi) end"
+        ),
+        "shown": f"case when kind = 'event' then {_CHOSEN} end",
+        "propensities": (
+            "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._p[1]) end"
+        ),
+        "costs": (
+            "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._label_cost) end"
+        ),
+        "cost": "e._label_cost",
+    },
+)
+
+
+def dsjson_slates(
+    files: Sequence[str],
+    context: Sequence[str],
+    labels: Sequence[Any] | None,
+    lowest: float,
+    skip_broken: bool,
+) -> SlateEvents:
+    """Return the ccb or slates events of dsjson files as columns.
+
+    The columns are those of `SlateEvents`. The files are read once, in pieces; what is larger than
+    256 MB goes to temporary files. The source's `skipped` counts the lines that are not labelled
+    decisions, by reason.
+
+    Args:
+        files: their paths.
+        context: paths inside `c`, parts separated by "/".
+        labels: of the actions in the order of `c._multi`; None: 0, 1, ..., K - 1.
+        lowest: the least reward, which is counted as 0.
+        skip_broken: count lines of broken JSON instead of raising.
+
+    Raises:
+        DataError: for broken or contradictory events, with their line numbers, and for files
+            without any.
+        FileError: for files that cannot be read.
+        UsageError: for another number of labels than actions.
+    """
+    check_context(context)
+    lines = EventLines(tuple(files), tuple(context), _LAYOUT, skip_broken)
+    events = _Events(lines, lowest)
+    raw = spooled(events, events.columns)
+    require_labels(labels, events.count, lines.name)
+    # What a column holds is known when all events were read.
+    columns = _Columns(raw, events, labels)
+    made = spooled(columns, columns.names, skipped=lines.skipped)
+    if isinstance(made, TableSource):
+        # Batches are cut anew, as those of many small files would be small.
+        made = replace(made, table=made.table.combine_chunks())
+    return SlateEvents(made, events.by_slot, events.count)
+
+
+class _Events:
+    """The events of files, read once, by `spooled`; also their only fragment."""
+
+    def __init__(self, lines: EventLines, lowest: float) -> None:
+        self.lines, self.lowest, self.start = lines, lowest, 0
+        self.name = lines.name
+        own = ("slate", "earned", "propensities", "pdrop", "event")
+        self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))))
+        self.form: str | None = None
+
+    @property
+    def by_slot(self) -> bool:
+        """Whether each slot has a cost (ccb)."""
+        return self.form is not None and self.form.startswith("ccb")
+
+    @property
+    def count(self) -> int:
+        """The number of actions."""
+        kind, _, rest = (self.form or "ccb 0").partition(" ")
+        return int(rest) if kind == "ccb" else rest.count(",") + 1
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the events, and raise at the end if one breaks a rule, or there is none."""
+        for file, parsed in self.lines.tables():
+            events = self._same_form(parsed, file)
+            if events.num_rows:
+                yield self._record(events)
+        self.lines.refuse()
+        self.lines.require_any("a labelled decision")
+
+    def _same_form(self, events: pa.Table, file: str) -> pa.Table:
+        """Return the events of the kind and with the actions of the first one."""
+        self.form = self.form or str(events["form"][0].as_py())
+        same = pc.equal(events["form"], self.form)
+        others = events["number"].to_numpy()[~same.to_numpy()]
+        rule = (
+            f"is not like the first event ({form_in_words(self.form)}): sets of actions that "
+            "change from decision to decision are not read as a fixed list"
+        )
+        self.lines.faults.add(rule, file, others)
+        return events.filter(same)
+
+    def _record(self, events: pa.Table) -> pa.RecordBatch:
+        """Return events as columns."""
+        costs = events["costs" if self.by_slot else "cost"].combine_chunks()
+        arrays = [
+            events["shown"].combine_chunks(),
+            earned_of(costs, self.lowest),
+            events["propensities"].combine_chunks(),
+            *self.lines.taken(events),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+
+
+@dataclass
+class _Columns:
+    """The columns of a log from those of events, once it is known what these hold."""
+
+    raw: Source
+    events: _Events
+    labels: Sequence[Any] | None
+    start = 0
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return self.raw.name
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        names = ["slate", "rewards" if self.events.by_slot else "reward", "propensities"]
+        if self.events.lines.thinned:
+            names.append("weight")
+        return [*names, *self.events.lines.context]
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        for fragment in self.raw.fragments(self.events.columns):
+            for record in fragment.records():
+                arrays = [labels_of(record["slate"], self.labels)]
+                arrays += [record["earned"], record["propensities"]]
+                if self.events.lines.thinned:
+                    arrays.append(pa.array(1.0 / (1.0 - record["pdrop"].to_numpy())))
+                arrays += self.events.lines.contexts(record)
+                yield pa.RecordBatch.from_arrays(arrays, names=self.names)

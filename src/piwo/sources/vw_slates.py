@@ -1,0 +1,357 @@
+"""Vowpal Wabbit's text format of decisions with several slots: `--ccb_explore_adf`, `--slates`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from piwo.errors import DataError
+from piwo.messages import argument
+from piwo.sources.addresses import name_of
+from piwo.sources.lines import BrokenLineError, Faults, number_of
+from piwo.sources.slate_events import (
+    SlateEvents,
+    check_context,
+    earned_of,
+    form_in_words,
+    labels_of,
+    require_labels,
+)
+from piwo.sources.source import Fragment, rows_within
+from piwo.sources.spool import spooled
+from piwo.sources.vw import numbered_lines, words_of
+from piwo.sources.vw_features import FeatureColumns, Places
+
+__all__ = ["vw_slates"]
+
+_DIGITS = 10
+"""Numbers of actions and slots have fewer digits."""
+_SLOTS = 8
+"""Slots that a row is taken to have, to cut batches."""
+_TOLERANCE = 1e-4
+"""How far the probabilities of a slot may be from the sum 1: they are printed with six digits."""
+
+
+@dataclass(frozen=True)
+class _Slate:
+    """A labelled decision."""
+
+    shown: list[int]
+    """Numbers of the actions, from 0, by slot."""
+    costs: list[float]
+    """Of the slots (ccb), or of the slate alone."""
+    propensities: list[float]
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What the label of a slot says."""
+
+    action: int
+    cost: float
+    propensity: float
+
+
+@dataclass
+class _Block:
+    """The lines of a decision."""
+
+    kind: str
+    shared: Sequence[str] = ()
+    """The features of the shared line."""
+    cost: float | None = None
+    """Of the slate."""
+    actions: list[str] = field(default_factory=list)
+    """The features of each action."""
+    owners: list[int] = field(default_factory=list)
+    """The slot of each action (slates)."""
+    slots: list[_Chosen | None] = field(default_factory=list)
+
+    @property
+    def form(self) -> str:
+        """What must be the same in every decision."""
+        if self.kind == "ccb":
+            return f"ccb {len(self.actions)}"
+        return f"slates {','.join(map(str, self.owners))}"
+
+
+def vw_slates(
+    files: Sequence[str],
+    context: Sequence[str],
+    labels: Sequence[Any] | None,
+    lowest: float,
+    places: Places,
+    hash_size: int,
+) -> SlateEvents:
+    """Return the labelled decisions of text files as columns, those of `SlateEvents`.
+
+    The rows are read once, in pieces; what is larger than 256 MB goes to a temporary file. The
+    source's `skipped` counts what was left out, by reason.
+
+    Args:
+        files: their paths.
+        context: features of the shared line, as in `vw_source`.
+        labels: of the action lines; their features may change then. None: 0, 1, ..., K - 1.
+        lowest: the least reward, which is counted as 0.
+        places: hashes the features of "namespace/*" into `hash_size` columns.
+        hash_size: their number.
+
+    Raises:
+        DataError: for lines that break a rule, with their numbers, and for files without decisions.
+        FileError: for files that cannot be read.
+    """
+    check_context(context)
+    features = FeatureColumns(tuple(context), places, hash_size)
+    rows = _Rows(tuple(files), labels, lowest, features)
+    source = spooled(rows, rows.columns, skipped=rows.counts)
+    assert rows.first is not None
+    return SlateEvents(source, rows.kind == "ccb", len(rows.first.actions))
+
+
+@dataclass
+class _Rows:
+    """The decisions of files, read once, by `spooled`; also their only fragment."""
+
+    files: tuple[str, ...]
+    labels: Sequence[Any] | None
+    lowest: float
+    context: FeatureColumns
+    counts: Counter[str] = field(default_factory=Counter)
+    faults: Faults = field(default_factory=lambda: Faults("vw: an event"))
+    start = 0
+    first: _Block | None = None
+    """The first labelled decision."""
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return name_of(self.files)
+
+    @property
+    def kind(self) -> str:
+        """Of the first decision: "ccb" or "slates"."""
+        return "ccb" if self.first is None else self.first.kind
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; "earned" is renamed when the kind is known."""
+        return ("slate", "earned", "propensities", *self.context.columns)
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the decisions, and raise at the end if lines broke rules."""
+        most = rows_within(self.context.width + 3 * _SLOTS)
+        found: list[_Slate] = []
+        for slate in self._decisions():
+            found.append(slate)
+            if len(found) >= most and self.context.typed:
+                yield self._record(found)
+                found = []
+        self.faults.refuse()
+        if found:
+            self.context.require_found()
+            yield self._record(found)
+
+    def _decisions(self) -> Iterator[_Slate]:
+        """Yield each labelled decision, whose context was taken in."""
+        for file in self.files:
+            for number, lines in _blocks(file):
+                try:
+                    block = _parsed(lines)
+                    slate = _labelled(block)
+                    if slate is None:
+                        self.counts["no label"] += 1
+                        continue
+                    self._check_same(block)
+                    self.context.add(block.shared)
+                except BrokenLineError as broken:
+                    self.faults.add(str(broken), file, [number])
+                    continue
+                yield slate
+        if self.first is None and not self.faults.counts:
+            counted = ", ".join(f"{name} {count}" for name, count in self.counts.items())
+            raise DataError(
+                f"no rows in {self.name!r}: no decision has a label (left out: {counted or 0})"
+            )
+
+    def _check_same(self, block: _Block) -> None:
+        """Raise unless kind and actions are those of the first decision."""
+        if self.first is None:
+            require_labels(self.labels, len(block.actions), self.name)
+            self.first = block
+        if block.form != self.first.form:
+            raise BrokenLineError(
+                f"is not like the first event ({form_in_words(self.first.form)}): sets of actions "
+                "that change from decision to decision are not read as a fixed list"
+            )
+        if self.labels is None and block.actions != self.first.actions:
+            raise BrokenLineError(
+                "has other features of actions than the first event, and actions are read as a "
+                "fixed list (if line k is always action k, name the actions: "
+                f"{argument('actions', '[...]')})"
+            )
+
+    def _record(self, found: list[_Slate]) -> pa.RecordBatch:
+        """Return decisions as columns."""
+        lists = pa.list_(pa.float64())
+        shown = pa.array([slate.shown for slate in found], pa.list_(pa.int64()))
+        costs = pa.array([slate.costs for slate in found], lists)
+        if self.kind == "slates":
+            costs = costs.flatten()
+        arrays = [
+            labels_of(shown, self.labels),
+            earned_of(costs, self.lowest),
+            pa.array([slate.propensities for slate in found], lists),
+            *self.context.taken(),
+        ]
+        names = ["slate", "rewards" if self.kind == "ccb" else "reward", *self.columns[2:]]
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _blocks(file: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of the first line, and the lines, of each decision."""
+    lines: list[str] = []
+    start = 1
+    for number, line in numbered_lines(file, last=""):
+        if line.strip():
+            if not lines:
+                start = number
+            lines.append(line)
+        elif lines:
+            yield start, lines
+            lines = []
+
+
+def _parsed(lines: Sequence[str]) -> _Block:
+    """Return what the lines of a decision say.
+
+    Raises:
+        BrokenLineError: for what is not a shared line, action lines, and slot lines.
+    """
+    block = _Block("")
+    for line in lines:
+        head, _, rest = line.partition("|")
+        words = words_of(head)
+        if not words or words[0] not in {"ccb", "slates"}:
+            raise BrokenLineError("is neither ccb nor slates (piwo.read reads single decisions)")
+        kind, part = words[0], words[1] if len(words) > 1 else ""
+        if block.kind not in {"", kind}:
+            raise BrokenLineError("has ccb lines and slates lines")
+        first, block.kind = not block.kind, kind
+        if part == "shared" and first:
+            block.shared = (rest,)
+            block.cost = _shared_cost(kind, words[2:])
+        elif part == "action" and not first and not block.slots:
+            block.actions.append(" ".join(rest.split()))
+            block.owners += _owner(kind, words[2:])
+        elif part == "slot" and block.actions:
+            block.slots.append(_chosen(kind, words[2:]))
+        else:
+            raise BrokenLineError(
+                "is not one shared line, then its action lines, then its slot lines"
+            )
+    return block
+
+
+def _shared_cost(kind: str, words: Sequence[str]) -> float | None:
+    if not words:
+        return None
+    if kind == "ccb" or len(words) > 1:
+        raise BrokenLineError(f"has the shared label {' '.join(words)[:40]!r}, which is none")
+    return _number(words[0])
+
+
+def _owner(kind: str, words: Sequence[str]) -> list[int]:
+    """Return the slot that an action is of (slates)."""
+    if kind == "ccb" and not words:
+        return []
+    if kind == "ccb" or len(words) != 1:
+        wanted = "none" if kind == "ccb" else "the number of a slot"
+        raise BrokenLineError(f"has the action label {' '.join(words)[:40]!r}, expected {wanted},")
+    return [_whole(words[0])]
+
+
+def _chosen(kind: str, words: Sequence[str]) -> _Chosen | None:
+    """Return what the label of a slot says; None without one.
+
+    ccb: action:cost:probability,action:probability,... and a list of the actions of this slot,
+    either of which may be left out; slates: action:probability,action:probability,...
+    """
+    labels = [word for word in words if ":" in word]
+    listed = [word for word in words if ":" not in word]
+    if len(labels) > 1 or len(listed) > (kind == "ccb"):
+        raise BrokenLineError(f"has the slot label {' '.join(words)[:40]!r}, which is none")
+    for number in ",".join(listed).split(",") if listed else ():
+        _whole(number)
+    if not labels:
+        return None
+    first, *others = labels[0].split(",")
+    parts = first.split(":")
+    if len(parts) != (3 if kind == "ccb" else 2):
+        wanted = "action:cost:probability" if kind == "ccb" else "action:probability"
+        raise BrokenLineError(f"has {first[:40]!r} as label, expected {wanted},")
+    chosen = _Chosen(_whole(parts[0]), _number(parts[1]), _number(parts[-1]))
+    total = chosen.propensity
+    for other in others:
+        action, colon, probability = other.partition(":")
+        _whole(action)
+        if not colon:
+            raise BrokenLineError(f"has {other[:40]!r} in a label, expected action:probability,")
+        total += _number(probability)
+    if others and not abs(total - 1.0) <= _TOLERANCE:
+        raise BrokenLineError("has probabilities of a slot that do not sum to 1")
+    return chosen
+
+
+def _labelled(block: _Block) -> _Slate | None:
+    """Return the slate that was shown; None for a decision without a label.
+
+    Raises:
+        BrokenLineError: for one that is labelled in part, or contradicts itself.
+    """
+    if not block.slots:
+        raise BrokenLineError("has no slot lines")
+    chosen = [slot for slot in block.slots if slot is not None]
+    if block.kind == "slates" and block.cost is None:
+        return None
+    if block.kind == "ccb" and not chosen:
+        return None
+    if len(chosen) < len(block.slots):
+        unknown = "reward" if block.kind == "ccb" else "action"
+        raise BrokenLineError(
+            f"has slots with a label and slots without, whose {unknown} is not known,"
+        )
+    shown = []
+    for place, slot in enumerate(chosen):
+        own = list(range(len(block.actions)))
+        if block.kind == "slates":
+            own = [i for i, owner in enumerate(block.owners) if owner == place]
+        if slot.action >= len(own):
+            raise BrokenLineError(f"has the number of no action ({slot.action}) in a slot")
+        shown.append(own[slot.action])
+    if len(set(shown)) < len(shown):
+        raise BrokenLineError("shows an action in two slots")
+    costs = [slot.cost for slot in chosen]
+    if block.cost is not None:
+        costs = [block.cost]
+    return _Slate(shown, costs, [slot.propensity for slot in chosen])
+
+
+def _number(text: str) -> float:
+    try:
+        return number_of(text)
+    except ValueError:
+        raise BrokenLineError(f"has {text[:40]!r} in a label, expected a number,") from None
+
+
+def _whole(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < _DIGITS):
+        raise BrokenLineError(f"has {text[:40]!r} in a label, expected a number from 0 on,")
+    return int(text)
