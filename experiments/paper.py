@@ -25,6 +25,8 @@ __all__ = ["main", "paper"]
 
 QUICK_ROWS = 20_000
 PAPER_ROWS = 1_000_000
+SMALL_ROWS = 200_000
+MOST_PROCESSES = 4
 HOLDS = {True: "yes", False: "no", None: "not tested"}
 
 HELP = """Run the experiments of "Importance-Weighted Offline Learning Done Right".
@@ -70,7 +72,7 @@ def paper(
     with open_folder(out, settings_of(rows, asdict(protocol))) as folder:
         experiment = Experiment(rows, protocol)
         with progress() as listener:
-            run = run_all(experiment, folder, listener)
+            run = run_all(experiment, folder, listener, _processes(len(rows.X)))
         gamma_star = experiment.gamma_star
         claims = _write_claims(run, gamma_star, folder)
         if figures:
@@ -91,6 +93,16 @@ def _sets(words: str) -> tuple[str, ...]:
     if not named <= set(SETS):
         raise UsageError(f"--sets is {words!r}, expected good, bad, or good,bad")
     return tuple(name for name in SETS if name in named)
+
+
+def _processes(rows: int) -> int:
+    """Return how many loggers to run at once: each needs a copy of the rows.
+
+    Starting a process takes about as long as a logger with few rows.
+    """
+    from piwo.engines.cores import cores
+
+    return 1 if rows < SMALL_ROWS else min(cores(), MOST_PROCESSES)
 
 
 def _require_plots() -> None:

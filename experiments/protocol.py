@@ -5,12 +5,11 @@ Source: Gabbianelli, Neu, Papini 2024 (arXiv 2309.15771), Section 6.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from threadpoolctl import threadpool_limits
 import piwo
 from experiments.averages import ALGORITHMS, SETS
 from experiments.data import Data
+from piwo.engines.cores import cores
 from piwo.policies import LinearGreedy, LinearSoftmax
 from piwo.scores import Score
 from piwo.simulate import ClassificationBandit
@@ -102,6 +102,12 @@ class Experiment:
         # the order is random already, so a fold is a run of rows
         self.fold = np.arange(len(self.bandit)) * protocol.folds // len(self.bandit)
         self.tests = [self.bandit.take(self.fold == k) for k in range(protocol.folds)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give a copy in another process what all loggers share, so that it is computed once."""
+        shared = (self.scores, self._regressed, self._references)
+        assert all(shared)
+        return self.__dict__
 
     @property
     def gamma_star(self) -> float:
@@ -244,5 +250,5 @@ class Experiment:
         work: Callable[[T], tuple[float, float]], folds: Iterable[T]
     ) -> list[tuple[float, float]]:
         """Return what a function says of each fold, in their order; on all cores."""
-        with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(cores()) as pool:
             return list(pool.map(work, folds))

@@ -20,25 +20,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol, TypeVar
+from typing import IO, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from threadpoolctl import threadpool_limits
 
 import piwo
 from experiments.data import Data
 from experiments.files import PARTIAL, csv_text, replace, write
+from experiments.loggers import Experiment, LoggerType, Outcome, outcomes
 from piwo.errors import FileError
 
 __all__ = [
     "LOGGERS",
     "RESULTS",
-    "Experiment",
     "Finished",
     "Folder",
     "Listener",
-    "Outcome",
     "Run",
     "finished",
     "open_folder",
@@ -81,40 +79,7 @@ LOGGERS = pa.schema(
 SORTED_BY = {"results": ("set", "eta", "algorithm", "h", "fold"), "loggers": ("set", "eta", "fold")}
 
 
-# --- what an experiment must offer here
-
-
-class Named(Protocol):
-    """A logger, as far as this file cares."""
-
-    @property
-    def name(self) -> str:
-        """Such as "good-07": names its files, and differs from all others."""
-
-
-class Outcome(Protocol):
-    """What one logger's policies, and the logger itself, are worth."""
-
-    @property
-    def results(self) -> pa.Table:
-        """Of the schema `RESULTS`."""
-
-    @property
-    def logger(self) -> pa.Table:
-        """Of the schema `LOGGERS`."""
-
-
-LoggerType = TypeVar("LoggerType", bound=Named)
-
-
-class Experiment(Protocol[LoggerType]):
-    """What is run, one logger after the other."""
-
-    def loggers(self) -> Sequence[LoggerType]:
-        """Return all loggers, in the order to run them."""
-
-    def run(self, logger: LoggerType) -> Outcome:
-        """Return the outcome of one logger; it depends only on the logger and the settings."""
+# --- the folder
 
 
 class Listener(Protocol):
@@ -128,9 +93,6 @@ class Listener(Protocol):
 
     def warn(self, text: str) -> None:
         """Hear of something wrong that does not end the run."""
-
-
-# --- the folder
 
 
 @dataclass(frozen=True)
@@ -329,25 +291,27 @@ def finished(path: Path) -> Finished:
     return Finished(_read_settings(path / SETTINGS), *tables)
 
 
-def run_all(experiment: Experiment[LoggerType], folder: Folder, listener: Listener) -> Run:
+def run_all(
+    experiment: Experiment[LoggerType], folder: Folder, listener: Listener, processes: int = 1
+) -> Run:
     """Run every logger that the folder does not hold yet, then write and return the tables of all.
 
     Args:
         experiment: what is run.
         folder: from `open_folder`, with the settings of this experiment.
         listener: is told of each logger.
+        processes: how many loggers run at once; more than one only saves time if loggers take
+            seconds.
     """
     loggers = experiment.loggers()
     parts = {logger.name: folder.kept(logger.name, listener) for logger in loggers}
     assert len(parts) == len(loggers)
     kept = sum(part is not None for part in parts.values())
     listener.begin(len(loggers), kept)
-    # Our own threads use all cores; those of BLAS would spin between its short calls.
-    with threadpool_limits(1, "blas"):
-        for logger in loggers:
-            if parts[logger.name] is None:
-                parts[logger.name] = folder.keep(logger.name, experiment.run(logger))
-                listener.done(logger.name)
+    missing = [logger for logger in loggers if parts[logger.name] is None]
+    for name, outcome in outcomes(experiment, missing, min(processes, len(missing))):
+        parts[name] = folder.keep(name, outcome)
+        listener.done(name)
     whole = folder.gather([part for part in parts.values() if part is not None])
     return Run(whole.results, whole.loggers, kept, len(loggers) - kept)
 

@@ -1,8 +1,6 @@
 """The experiment gives what the obvious loop gives: dense gains, scikit-learn's Ridge, argmax,
 the same draws."""
 
-import os
-
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
@@ -85,7 +83,7 @@ def test_propensities_beyond_float64_are_learned_from():
 
 def test_the_number_of_threads_changes_nothing(experiment, monkeypatch):
     many = experiment.run(Logger("good", 11))
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setenv("PIWO_THREADS", "1")
     one = experiment.run(Logger("good", 11))
     assert many.results.equals(one.results)
     assert many.logger.equals(one.logger)

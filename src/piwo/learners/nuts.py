@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from piwo.engines.cores import cores
 from piwo.engines.native_threads import native_threads
 from piwo.engines.settings import current_progress
 from piwo.errors import DataError, UsageError
@@ -121,7 +121,7 @@ def draw_chains(
             draws=draws,
             tune=warmup,
             chains=chains,
-            cores=min(chains, os.cpu_count() or 1),
+            cores=min(chains, cores()),
             seed=int(np.random.SeedSequence([seed, 2]).generate_state(1, np.uint64)[0]),
             progress_bar=False,
             save_warmup=False,

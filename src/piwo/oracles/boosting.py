@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count, check_positive, check_seed
+from piwo.engines.cores import cores
 from piwo.engines.stages import check_time, current_limit
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
@@ -306,4 +306,4 @@ def _on_cores(count: int, cells: int, work: Callable[[slice], None]) -> None:
     if cells < _FEW_CELLS:
         work(slice(0, count))
         return
-    spread(count, max(1, -(-count // (2 * (os.cpu_count() or 1)))), work)
+    spread(count, max(1, -(-count // (2 * cores()))), work)

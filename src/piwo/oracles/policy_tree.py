@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count
+from piwo.engines.cores import cores
 from piwo.engines.stages import check_time, current_limit
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
@@ -269,4 +269,4 @@ def _by_column(columns: int, cells: int, work: Any) -> list[Any]:
     """Return what work makes of slices of the columns, on all cores if there is enough of it."""
     if cells < _FEW_CELLS:
         return [work(slice(0, columns))]
-    return spread(columns, max(1, -(-columns // (2 * (os.cpu_count() or 1)))), work)
+    return spread(columns, max(1, -(-columns // (2 * cores()))), work)

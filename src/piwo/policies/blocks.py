@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.engines.cores import cores
 from piwo.engines.native_threads import native_threads
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
@@ -80,8 +80,11 @@ def spread(rows: int, step: int, work: Callable[[slice], T]) -> list[T]:
     [2, 2, 1]
     """
     slices = [slice(at, min(at + step, rows)) for at in range(0, rows, step)]
-    workers = max(1, min(len(slices), os.cpu_count() or 1))
+    workers = max(1, min(len(slices), cores()))
     # Our threads use all cores already; BLAS threads inside them would compete for these cores.
+    if workers == 1:
+        with native_threads(1, "blas"):
+            return [work(rows) for rows in slices]
     with native_threads(1, "blas"), ThreadPoolExecutor(workers) as pool:
         try:
             return list(pool.map(work, slices))
