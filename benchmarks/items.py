@@ -13,6 +13,7 @@ from piwo.oracles import (
     Classifier,
     ConditionalLogit,
     Direct,
+    JointBoosting,
     JointDirect,
     JointRidge,
     Oracle,
@@ -41,6 +42,7 @@ def main() -> None:
         (JointRidge(), listed),
         (JointDirect(), listed),
         (ConditionalLogit(), listed),
+        (JointBoosting(), listed),
         # Models of each item learn without the sets, and choose within them.
         (Ridge(), plain),
         (Direct(), plain),

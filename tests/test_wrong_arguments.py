@@ -346,6 +346,10 @@ CALLS: dict[str, Call] = {
         lambda **given: oracles.JointDirect(**given).solve(ITEM_LOG, piwo.IW()),
         {"alpha": 1.0, "crosses": None, "standardize": True},
     ),
+    "oracles.JointBoosting": (
+        fitted_on_items(oracles.JointBoosting),
+        {"alpha": 1.0, "steps": 2, "leaves": 3, "rate": 0.5, "least": 1, "random_state": 0},
+    ),
     "oracles.JointRidge": (
         fitted_on_items(oracles.JointRidge),
         {"alpha": 1.0, "crosses": None, "standardize": True},
@@ -377,6 +381,16 @@ CALLS: dict[str, Call] = {
     "policies.JointLinear": (
         policies.JointLinear,
         {"model": JOINT, "actions": range(3), "features": None},
+    ),
+    "policies.JointTrees": (
+        policies.JointTrees,
+        {
+            "model": JOINT,
+            "nodes": [[2, 0.5, 1, 0], [-1, 0, 0, 1.0], [-1, 0, 0, 2.0]],
+            "roots": [0],
+            "actions": range(3),
+            "features": None,
+        },
     ),
     "policies.JointSoftmax": (
         policies.JointSoftmax,

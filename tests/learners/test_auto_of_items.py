@@ -10,7 +10,12 @@ from piwo.policies.sameness import same_policy
 from piwo.simulate import ItemBandit
 
 BANDIT = ItemBandit(items=40, candidates=5, context=3, features=3, situations=300)
-JOINT = ["joint direct", "joint ridge, IX gamma=0.01", "conditional logit, IX gamma=0.01"]
+JOINT = [
+    "joint direct",
+    "joint ridge, IX gamma=0.01",
+    "conditional logit, IX gamma=0.01",
+    "joint boosted trees, IX gamma=1",
+]
 
 
 def test_joint_candidates_are_learned_certified_and_act_on_new_items(tmp_path) -> None:
@@ -32,6 +37,13 @@ def test_joint_candidates_are_learned_certified_and_act_on_new_items(tmp_path) -
     assert again.act(x, items=new).actions.tolist() == (101 + better).tolist()
 
 
+def test_trees_are_chosen_where_no_product_of_columns_is_right() -> None:
+    bandit = ItemBandit(items=60, candidates=6, context=2, features=2, wave=4.0, bias=-0.5)
+    learner = piwo.Auto(random_state=3).fit(bandit.log(20_000, random_state=0))
+    assert learner.chosen_ == "joint boosted trees, IX gamma=1"
+    assert bandit.value(learner.policy_) > learner.certificate_.value_lower
+
+
 def test_the_pool_depends_on_what_the_log_has() -> None:
     rows = {
         "context": np.random.default_rng(0).normal(size=(60, 1)),
@@ -47,7 +59,7 @@ def test_the_pool_depends_on_what_the_log_has() -> None:
     # Every action can be taken in every row, so models of each action are tried, too.
     names = [one.label for one in piwo.Auto()._pool(fixed)]
     assert names[:2] == ["logistic, IX gamma=1", "ridge, IX gamma=0.1"]
-    assert names[-3:] == JOINT
+    assert names[-4:] == JOINT
     changing = piwo.Log.from_arrays(**rows, items=items, eligible=[[0, 1]] * 60)
     assert [one.label for one in piwo.Auto()._pool(changing)] == JOINT
     with pytest.raises(UsageError, match=r"features of the actions \(items\)"):

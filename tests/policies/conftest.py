@@ -39,6 +39,18 @@ NODES = [
     [-1, 0, 0, 0.25],
 ]
 
+# Two trees on two columns of context and three of items.
+JOINT_NODES = [
+    [0, 0.25, 1, 0],
+    [4, 0.1, 3, 0],
+    [-1, 0, 0, 1.0],
+    [-1, 0, 0, 0.5],
+    [-1, 0, 0, -0.125],
+    [2, -0.25, 6, 0],
+    [-1, 0, 0, 0.5],
+    [-1, 0, 0, 0.25],
+]
+
 
 def greedy() -> LinearGreedy:
     from piwo.policies import LinearGreedy
@@ -108,6 +120,7 @@ def makers() -> dict[str, Callable[[], Policy]]:
         "linear-softmax": lambda: p.LinearSoftmax(COEF, INTERCEPT, LABELS, temperature=0.75),
         "joint-linear": lambda: p.JointLinear(joint(), LABELS),
         "joint-softmax": lambda: p.JointSoftmax(joint(), LABELS, temperature=0.75),
+        "joint-trees": lambda: p.JointTrees(joint(), JOINT_NODES, [0, 5], LABELS),
         "rule": rule,
         "function": function,
         "epsilon-greedy": lambda: p.EpsilonGreedy(greedy(), 0.25),
@@ -131,6 +144,7 @@ NAMES = (
     "linear-softmax",
     "joint-linear",
     "joint-softmax",
+    "joint-trees",
     "rule",
     "function",
     "epsilon-greedy",

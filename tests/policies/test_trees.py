@@ -7,7 +7,7 @@ from piwo.errors import FileError, UsageError
 from piwo.files import array_bytes, pack, unpack
 from piwo.logs.features import Feature, Features
 from piwo.policies import Trees, load
-from piwo.policies.trees import _masked
+from piwo.policies.trees import _masks_of
 
 LABELS = ["a", "b", "c"]
 STUMP = [[0, 0.5, 1, 0], [-1, 0, 0, 1.0], [-1, 0, 1, 1.0]]
@@ -49,7 +49,7 @@ def test_every_form_decides_as_the_nodes_say(leaves):
     policy = Trees(nodes, roots, [0.0, 0.1, -0.2], LABELS, width=3)
     expected = [naive(nodes, roots, [0.0, 0.1, -0.2], x) for x in X]
     assert policy.choose(X).tolist() == expected
-    assert (_masked(policy) is None) == (leaves > 16)
+    assert (_masks_of(policy) is None) == (leaves > 16)
 
 
 def test_trees_may_share_nodes_and_leave_nodes_unused():

@@ -441,7 +441,7 @@ class Auto(SplitLearner):
 
     def _pool(self, log: Log) -> tuple[Candidate, ...]:
         if self.pool is None:
-            pool = for_items(log)
+            pool = for_items(log, self.random_state)
             # Models of each action learn from fixed lists alone.
             if not pool or log.columns.eligible is None:
                 pool = (*default_pool(self.random_state), *pool, *for_full_vectors(log))

@@ -18,6 +18,7 @@ from piwo.oracles import (
     ConditionalLogit,
     Direct,
     DirectBoosting,
+    JointBoosting,
     JointDirect,
     JointRidge,
     Oracle,
@@ -136,12 +137,16 @@ def for_full_vectors(log: Log) -> tuple[Candidate, ...]:
     return (Candidate("ridge", Ridge(standardize=True), DoublyRobustLS(0.1, FORWARD)),)
 
 
-def for_items(log: Log) -> tuple[Candidate, ...]:
+def for_items(log: Log, random_state: int = 0) -> tuple[Candidate, ...]:
     """Return what is tried on a log with features of the actions: models of context and item.
 
     One model serves all items, so its policy acts on items never seen in training. If there are
     more products of context and item than a regression takes, the conditional logit of low rank
     remains.
+
+    Args:
+        log: the log.
+        random_state: seed of the boosted trees.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -151,17 +156,19 @@ def for_items(log: Log) -> tuple[Candidate, ...]:
     ...     propensity=[0.5] * 2,
     ...     items={"action": ["a", "b"], "price": [1.0, 2.0]},
     ... )
-    >>> [one.label for one in for_items(log)]
-    ['joint direct', 'joint ridge, IX gamma=0.01', 'conditional logit, IX gamma=0.01']
+    >>> [one.name for one in for_items(log)]
+    ['joint direct', 'joint ridge', 'conditional logit', 'joint boosted trees']
     """
     if not (has_items(log) and log.has_context):
         return ()
     if joint_width(log) > WIDEST:
         return (Candidate("conditional logit", ConditionalLogit(rank=_RANK), _OF_ITEMS),)
+    cautious, _, _ = _SCORES
     return (
         Candidate("joint direct", JointDirect()),
         Candidate("joint ridge", JointRidge(), _OF_ITEMS),
         Candidate("conditional logit", ConditionalLogit(), _OF_ITEMS),
+        Candidate("joint boosted trees", JointBoosting(random_state=random_state), cautious),
     )
 
 

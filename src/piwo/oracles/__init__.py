@@ -6,6 +6,7 @@ from piwo.oracles.conditional_logit import ConditionalLogit
 from piwo.oracles.direct import Direct
 from piwo.oracles.exhaustive import Exhaustive
 from piwo.oracles.gain_table import GainBlock, gain_blocks, gains
+from piwo.oracles.joint_boosting import JointBoosting
 from piwo.oracles.joint_ridge import JointDirect, JointRidge
 from piwo.oracles.oracle import Oracle
 from piwo.oracles.policy_tree import PolicyTree
@@ -20,6 +21,7 @@ __all__ = [
     "DirectBoosting",
     "Exhaustive",
     "GainBlock",
+    "JointBoosting",
     "JointDirect",
     "JointRidge",
     "Oracle",

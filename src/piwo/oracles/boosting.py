@@ -23,7 +23,7 @@ from piwo.policies import Constant, Policy, Trees
 from piwo.policies.blocks import spread
 from piwo.scores import Score
 
-__all__ = ["Boosting", "DirectBoosting"]
+__all__ = ["Boosting", "DirectBoosting", "check_trees", "joined"]
 
 _MOST_CELLS = 2**23
 """Most pairs of a row and an action that trees are grown from; the rows are a sample then."""
@@ -72,7 +72,7 @@ class Boosting(Oracle):
     name: ClassVar[str] = "boosting"
 
     def __post_init__(self) -> None:
-        _check(self.steps, self.leaves, self.rate, self.least)
+        check_trees(self.steps, self.leaves, self.rate, self.least)
         check_seed("random_state", self.random_state)
 
     def needs_rows(self) -> bool:
@@ -190,7 +190,7 @@ class DirectBoosting(Oracle):
 
     def __post_init__(self) -> None:
         check_positive("alpha", self.alpha)
-        _check(self.steps, self.leaves, self.rate, self.least)
+        check_trees(self.steps, self.leaves, self.rate, self.least)
 
     def needs_rows(self) -> bool:
         """True: sums do not suffice."""
@@ -243,10 +243,25 @@ class DirectBoosting(Oracle):
         return [policy] * len(scores)
 
 
-def _check(steps: Any, leaves: Any, rate: Any, least: Any) -> None:
-    """Check what both oracles are given."""
+def check_trees(steps: Any, leaves: Any, rate: Any, least: Any, most: int | None = None) -> None:
+    """Check what the boosting oracles are given.
+
+    Args:
+        steps: see `Boosting`.
+        leaves: likewise.
+        rate: likewise.
+        least: likewise.
+        most: the largest number of leaves.
+
+    Raises:
+        UsageError: naming the argument, the value and the rule.
+
+    >>> check_trees(40, 8, 0.15, 5)
+    """
     check_count("steps", steps, 1, "how many trees each action has")
     check_count("leaves", leaves, 2, "the most leaves of a tree")
+    if most is not None and leaves > most:
+        raise UsageError(f"{argument('leaves')} is {leaves}, expected at most {most}")
     check_count("least", least, 1, "the fewest rows of a leaf")
     check_positive("rate", rate)
     if rate > 1.0:
@@ -278,12 +293,37 @@ def _policy(
         table: the bins.
         log: the log.
     """
-    classes, steps, most, _ = nodes.shape
     # a tree of one leaf is a constant
     alone = counts == 1
     offset = offset.copy()
     offset[codes] += weight * (nodes[:, :, 0, 3] * alone).sum(axis=1)
-    counts = np.where(alone, 0, counts)
+    made, roots, own = joined(nodes, counts, table)
+    leaf = made[:, 0] < 0
+    made[leaf, 2] = codes[own[leaf]]
+    made[leaf, 3] *= weight[own[leaf]]
+    return Trees(made, roots, offset, log.actions, table.codes.shape[1], log.features)
+
+
+def joined(
+    nodes: Floats, counts: npt.NDArray[np.int64], table: Bins
+) -> tuple[Floats, Floats, npt.NDArray[Any]]:
+    """Return grown trees in the form of `Trees`: all nodes, the roots, the class of each node.
+
+    Trees of one leaf are left out; leaves name the action 0.
+
+    Args:
+        nodes: (C, steps, 2 leaves, 4); see `grow_rewards` of the kernels.
+        counts: (C, steps).
+        table: the bins that the trees were grown on.
+
+    >>> table = binned(np.array([[1.0], [2.0]]))
+    >>> grown = np.zeros((1, 1, 4, 4))
+    >>> grown[0, 0, :3] = [[0, 0, 1, 0], [-1, 0, 0, 5.0], [-1, 0, 0, 7.0]]
+    >>> joined(grown, np.array([[3]]), table)[0].tolist()
+    [[0.0, 1.5, 1.0, 0.0], [-1.0, 0.0, 0.0, 5.0], [-1.0, 0.0, 0.0, 7.0]]
+    """
+    classes, steps, most, _ = nodes.shape
+    counts = np.where(counts == 1, 0, counts)
     kept = np.arange(most) < counts[:, :, None]
     starts = np.cumsum(counts.ravel()) - counts.ravel()
     own = np.broadcast_to(np.arange(classes)[:, None, None], kept.shape)[kept]
@@ -294,11 +334,9 @@ def _policy(
     made[inner, 1] = table.edges[made[inner, 0].astype(int), made[inner, 1].astype(int)]
     made[inner, 2] += start[inner]
     made[inner, 3] = 0.0
-    made[leaf, 1] = 0.0
-    made[leaf, 2] = codes[own[leaf]]
-    made[leaf, 3] *= weight[own[leaf]]
+    made[leaf, 1:3] = 0.0
     roots = starts[counts.ravel() > 0].astype(np.float64)
-    return Trees(made, roots, offset, log.actions, table.codes.shape[1], log.features)
+    return made, roots, own
 
 
 def _on_cores(count: int, cells: int, work: Callable[[slice], None]) -> None:

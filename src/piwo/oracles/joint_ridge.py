@@ -29,7 +29,7 @@ from piwo.reductions.joint_gram import JointGram, JointGramState, symmetric
 from piwo.reductions.reduce import reduce
 from piwo.scores import Score
 
-__all__ = ["JointDirect", "JointRidge"]
+__all__ = ["JointDirect", "JointRidge", "reward_fit"]
 
 # As in `ridge.py`: shares of the largest weight that differ by less are equal.
 _ROUNDING = 1e-11
@@ -157,12 +157,51 @@ class JointDirect(_Regression):
 
 def _policies(oracle: _Regression, log: Log, scores: tuple[Score, ...] | None) -> list[JointLinear]:
     """Return the policies of the regressions of gains, or of the reward without scores."""
+    items, frame, weights = _fits(oracle, log, scores, oracle.name)
+    # weights of the constant and of the context alone change no choice
+    shares = [one[:, 1:] / max(float(np.abs(one[:, 1:]).max()), 1e-300) for one in weights]
+
+    def policy(s: int, _: Floats) -> JointLinear:
+        return joint_policy((frame.T @ weights[s])[:, 1:], items, log)
+
+    return shared_by_neighbors(shares, policy, atol=_ROUNDING)
+
+
+def reward_fit(log: Log, alpha: float, name: str) -> tuple[ItemTable, Floats]:
+    """Return the items of a log and the weights M of the regression of `JointDirect`.
+
+    It predicts the reward (1, x)'M (1, z), z the standardized features of an item, (d + 1, f + 1).
+
+    Args:
+        log: with context and items.
+        alpha: the penalty.
+        name: of the oracle, for errors.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     context=[[0.0], [0.0]],
+    ...     action=[0, 1],
+    ...     reward=[0, 1],
+    ...     propensity=[0.5] * 2,
+    ...     items={"action": [0, 1], "heat": [0.0, 1.0]},
+    ... )
+    >>> reward_fit(log, 0.0, "joint-direct")[1].round(6).tolist()
+    [[0.5, 0.5], [0.0, 0.0]]
+    """
+    items, frame, weights = _fits(JointDirect(alpha), log, None, name)
+    return items, frame.T @ weights[0]
+
+
+def _fits(
+    oracle: _Regression, log: Log, scores: tuple[Score, ...] | None, name: str
+) -> tuple[ItemTable, Floats, list[Floats]]:
+    """Return the items, L with L (1, x) = (1, (x - mean) / scale), and weights in such columns."""
     assert log.features is not None
     items = ItemTable.of(log, oracle.standardize)
     d, f = log.features.width, items.features.width
     if (d + 1) * (f + 1) > WIDEST:
         raise UsageError(
-            f"the {oracle.name} oracle makes {(d + 1) * (f + 1)} products of {d} columns of the "
+            f"the {name} oracle makes {(d + 1) * (f + 1)} products of {d} columns of the "
             f"context and {f} of items, expected at most {WIDEST}; read fewer columns, lower "
             f"{argument('hash_size')} and {argument('max_levels')}, or use the conditional-logit "
             "oracle, which has no limit"
@@ -173,17 +212,10 @@ def _policies(oracle: _Regression, log: Log, scores: tuple[Score, ...] | None) -
     state = reduce(log, JointGram(scores, shift, items.table, of_pairs))
     frame = _frame(state, shift, oracle.standardize)
     weights = _solved(state, frame, oracle.alpha, used)
-    # weights of the constant and of the context alone change no choice
-    shares = [one[:, 1:] / max(float(np.abs(one[:, 1:]).max()), 1e-300) for one in weights]
-
-    def policy(s: int, _: Floats) -> JointLinear:
-        return joint_policy((frame.T @ weights[s])[:, 1:], items, log)
-
     # (1, x) is brought to u by the shift of the sums first
     move = np.eye(d + 1)
     move[1:, 0] = -shift
-    frame = frame @ move
-    return shared_by_neighbors(shares, policy, atol=_ROUNDING)
+    return items, frame @ move, weights
 
 
 def _frame(state: JointGramState, shift: Floats, standardize: bool) -> Floats:

@@ -244,8 +244,8 @@ def grow_rewards(
     """Grow the next tree of a regression of the reward for each of some actions, on its rows.
 
     codes (n, d) uint8; bins (d,); order (n,): row numbers, by action, reordered within an action;
-    first (K + 1,): where the rows of each action begin in it; g (n,): prediction less reward,
-    moved by the tree; h (n,): ones; actions: which; nodes (K, 2 leaves, 4) and counts (K,),
+    first (K + 1,): where the rows of each action begin in it; h (n,): weights; g (n,): prediction
+    less reward, times h, moved by the tree; actions: which; nodes (K, 2 leaves, 4) and counts (K,),
     written: see `_grow`.
     """
     spare = np.empty(len(g), np.int32)
@@ -257,7 +257,7 @@ def grow_rewards(
         for j in range(counts[a]):
             if tree[j, 0] < 0:
                 for i in rows[ends[j, 0] : ends[j, 1]]:
-                    g[i] += tree[j, 3]
+                    g[i] += h[i] * tree[j, 3]
 
 
 @njit(nogil=True, cache=True)

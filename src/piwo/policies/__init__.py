@@ -9,6 +9,7 @@ from piwo.policies.files import SavedPolicy, load, load_with_metadata
 from piwo.policies.fits import check_fits
 from piwo.policies.function import Function
 from piwo.policies.joint import JointLinear, JointModel, JointSoftmax
+from piwo.policies.joint_trees import JointTrees
 from piwo.policies.linear import LinearGreedy, LinearSoftmax
 from piwo.policies.linear_stack import LinearStack
 from piwo.policies.logged import Column, Logging
@@ -35,6 +36,7 @@ __all__ = [
     "JointLinear",
     "JointModel",
     "JointSoftmax",
+    "JointTrees",
     "LinearGreedy",
     "LinearSoftmax",
     "LinearStack",

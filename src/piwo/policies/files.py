@@ -22,6 +22,7 @@ from piwo.policies.classifier import Classifier
 from piwo.policies.context_free import Constant, Uniform
 from piwo.policies.epsilon_greedy import EpsilonGreedy
 from piwo.policies.joint import JointLinear, JointSoftmax
+from piwo.policies.joint_trees import JointTrees
 from piwo.policies.linear import LinearGreedy, LinearSoftmax
 from piwo.policies.logged import Column, Logging
 from piwo.policies.majority_vote import MajorityVote
@@ -56,6 +57,7 @@ KINDS: Mapping[str, Callable[[State], Policy]] = {
     EpsilonGreedy.kind: EpsilonGreedy.from_state,
     JointLinear.kind: JointLinear.from_state,
     JointSoftmax.kind: JointSoftmax.from_state,
+    JointTrees.kind: JointTrees.from_state,
     LinearGreedy.kind: LinearGreedy.from_state,
     LinearSoftmax.kind: LinearSoftmax.from_state,
     Logging.kind: Logging.from_state,

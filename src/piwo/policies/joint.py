@@ -23,7 +23,7 @@ from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action
 from piwo.policies.restricted import highest, softmax, taken
 from piwo.policies.state import State
 
-__all__ = ["JointLinear", "JointModel", "JointSoftmax"]
+__all__ = ["JointLinear", "JointModel", "JointPolicy", "JointSoftmax", "check_model"]
 
 _MOST_COEFFICIENTS = 2**28
 """Of all items together: 2 GB."""
@@ -142,42 +142,22 @@ class JointModel:
         )
 
 
-def _check_model(model: Any) -> None:
+def check_model(model: Any) -> None:
+    """Raise for anything but a `JointModel`.
+
+    >>> check_model(JointModel([[1.0]], [0.0], [[1.0]]))
+    """
     check_kind("model", model, JointModel, " of piwo.policies")
 
 
-class _Joint(Policy):
-    """What both kinds share. In each item's own coefficients the policy is a linear one, `by_item`.
-
-    A kind defines `over`.
-    """
+class JointPolicy(Policy):
+    """What all kinds share: a model, which may be taken over other items. A kind defines `over`."""
 
     model: JointModel
-    by_item: LinearGreedy | LinearSoftmax
-
-    def _set(self, model: JointModel, by_item: LinearGreedy | LinearSoftmax) -> None:
-        self.model, self.by_item = model, by_item
-        self.listed, self.features, self.width = by_item.listed, by_item.features, by_item.width
-        self.item_features, self.item_label = model.features, model.label
 
     @abstractmethod
     def over(self, model: JointModel, actions: Actions) -> Policy:
         """Return the policy with the scores of other items."""
-
-    def context(self, X: Any) -> Floats | None:
-        """Return the context matrix; a float64 matrix of the right width as it is."""
-        return self.by_item.context(X)
-
-    @abstractmethod
-    def among(self, scores: Floats, eligible: Eligible) -> Floats:
-        """Return the probabilities of pairs with such scores, (m,)."""
-
-    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
-        """Return the probabilities of the eligible items of each row, (m,)."""
-        if not self._brings(eligible):
-            return self.by_item.within(context, eligible)
-        assert context is not None
-        return self.among(self.model.scores(context, eligible), eligible)
 
     def _brings(self, eligible: Eligible | None) -> bool:
         """Whether rows bring features of their items, and the policy can use them."""
@@ -195,8 +175,34 @@ class _Joint(Policy):
         return self.over(model, actions)
 
 
+class _ByItem(JointPolicy):
+    """In each item's own coefficients the policy is a linear one, `by_item`."""
+
+    by_item: LinearGreedy | LinearSoftmax
+
+    def _set(self, model: JointModel, by_item: LinearGreedy | LinearSoftmax) -> None:
+        self.model, self.by_item = model, by_item
+        self.listed, self.features, self.width = by_item.listed, by_item.features, by_item.width
+        self.item_features, self.item_label = model.features, model.label
+
+    def context(self, X: Any) -> Floats | None:
+        """Return the context matrix; a float64 matrix of the right width as it is."""
+        return self.by_item.context(X)
+
+    @abstractmethod
+    def among(self, scores: Floats, eligible: Eligible) -> Floats:
+        """Return the probabilities of pairs with such scores, (m,)."""
+
+    def within(self, context: Floats | None, eligible: Eligible) -> Floats:
+        """Return the probabilities of the eligible items of each row, (m,)."""
+        if not self._brings(eligible):
+            return self.by_item.within(context, eligible)
+        assert context is not None
+        return self.among(self.model.scores(context, eligible), eligible)
+
+
 @final
-class JointLinear(_Joint, DeterministicPolicy):
+class JointLinear(_ByItem, DeterministicPolicy):
     """pi(x) = argmax over the (eligible) items a of x'W z_a + v'z_a; of equal ones the first item.
 
     Items with features act whether they were seen in training or not: `act(X, items=table)` chooses
@@ -225,7 +231,7 @@ class JointLinear(_Joint, DeterministicPolicy):
     def __init__(
         self, model: JointModel, actions: ActionList, features: Features | None = None
     ) -> None:
-        _check_model(model)
+        check_model(model)
         known = action_list(actions)
         self._set(model, LinearGreedy(model.coef, model.intercept, known, features))
 
@@ -258,7 +264,7 @@ class JointLinear(_Joint, DeterministicPolicy):
 
 
 @final
-class JointSoftmax(_Joint):
+class JointSoftmax(_ByItem):
     """pi(a | x) proportional to exp((x'W z_a + v'z_a) / temperature) over the (eligible) items.
 
     It explores, so its log supports learning and evaluation later. Acts on items never seen in
@@ -288,7 +294,7 @@ class JointSoftmax(_Joint):
         temperature: float = 1.0,
         features: Features | None = None,
     ) -> None:
-        _check_model(model)
+        check_model(model)
         check_positive("temperature", temperature)
         known = action_list(actions)
         self.temperature = float(temperature)

@@ -451,3 +451,44 @@ def pairs_at(starts: Any, chances: Any, points: Any, places: Any) -> None:
             if running > point:
                 places[row] = pair
                 break
+
+
+@njit(nogil=True, cache=True)
+def open_leaves(
+    x: Any, column: Any, threshold: Any, mask: Any, tree_nodes: Any, leaves: Any
+) -> None:
+    """Write which leaves of each tree some columns leave open, leaves (n, T) uint16.
+
+    x (n, c); column, threshold, mask: of the inner nodes on these columns, tree by tree, mask as of
+    `decide_by_masks`; tree_nodes (T + 1,): where those of each tree begin.
+    """
+    for i in range(len(x)):
+        for t in range(len(tree_nodes) - 1):
+            left = np.uint16(0xFFFF)
+            for j in range(tree_nodes[t], tree_nodes[t + 1]):
+                if x[i, column[j]] > threshold[j]:
+                    left &= mask[j]
+            leaves[i, t] = left
+
+
+@njit(nogil=True, cache=True)
+def add_leaves(
+    starts: Any, codes: Any, of_rows: Any, of_items: Any, tree_leaves: Any, value: Any, scores: Any
+) -> None:
+    """Add the leaves of each pair of a row and an item to scores (m,).
+
+    starts (n + 1,), codes (m,): the pairs; of_rows (n, T), of_items (K, T): leaves that the columns
+    of each leave open; tree_leaves (T + 1,), value: see `decide_by_masks`.
+    """
+    # The exit leaf is the lowest bit that both leave open, as in `decide_by_masks`.
+    number = np.zeros(16, np.int64)
+    for i in range(16):
+        number[((0x09AF << i) & 0xFFFF) >> 12] = i
+    for row in range(len(starts) - 1):
+        mine = of_rows[row]
+        for pair in range(starts[row], starts[row + 1]):
+            its, total = of_items[codes[pair]], 0.0
+            for t in range(len(mine)):
+                bits = np.int64(mine[t] & its[t])
+                total += value[tree_leaves[t] + number[(((bits & -bits) * 0x09AF) & 0xFFFF) >> 12]]
+            scores[pair] += total

@@ -19,12 +19,13 @@ from piwo.policies.policy import ActionList, DeterministicPolicy, action_list
 from piwo.policies.rules import tree_rules
 from piwo.policies.state import State
 
-__all__ = ["Trees"]
+__all__ = ["COLUMNS", "MOST_LEAVES", "Masked", "Trees", "check_nodes", "masked"]
 
-_COLUMNS = 4
+COLUMNS = 4
+"""Numbers of a node."""
 
-# Leaves of a tree that fit the bits of a mask.
-_MOST_LEAVES = 16
+MOST_LEAVES = 16
+"""Leaves of a tree that fit the bits of a mask."""
 _MOST_EDGES = 2**16 - 1
 # Rows whose codes are made at a time.
 _ROWS = 2**14
@@ -79,7 +80,7 @@ class Trees(DeterministicPolicy):
                 f"{argument('width')} is {width}, the features make {features.width} columns: "
                 f"{', '.join(features.names[:8])}"
             )
-        _check_nodes(self.nodes, self.roots, width, len(self.listed))
+        check_nodes(self.nodes, self.roots, width, len(self.listed))
         available = self.offset > -np.inf
         right = self.offset.shape == (len(self.listed),) and (self.offset < np.inf).all()
         if not (right and available.any()):
@@ -98,8 +99,8 @@ class Trees(DeterministicPolicy):
 
         assert context is not None
         out = np.empty(n, np.int32)
-        masked = _masked(self)
-        if masked is None:
+        masks = _masks_of(self)
+        if masks is None:
             column, threshold, child, value = np.ascontiguousarray(self.nodes.T)
             decide_by_trees(
                 np.ascontiguousarray(context, np.float64),
@@ -114,8 +115,8 @@ class Trees(DeterministicPolicy):
             return out
         for at in range(0, n, _ROWS):
             rows = slice(at, min(at + _ROWS, n))
-            codes = masked.codes(context[rows])
-            arguments = (codes, *masked.arrays, self.offset, out[rows])
+            codes = masks.codes(context[rows])
+            arguments = (codes, *masks.arrays, self.offset, out[rows])
             decide_by_masks(*arguments)
         return out
 
@@ -140,21 +141,29 @@ class Trees(DeterministicPolicy):
     @classmethod
     def from_state(cls, state: State) -> Trees:
         """Return the policy of a state."""
-        nodes, roots = state.array("nodes", -1, _COLUMNS), state.array("roots", -1)
+        nodes, roots = state.array("nodes", -1, COLUMNS), state.array("roots", -1)
         offset, width = state.array("offset", len(state.known())), state.parameters["width"]
         return cls(nodes, roots, offset, state.known(), width, state.features)
 
 
-def _check_nodes(nodes: Floats, roots: Floats, width: int, actions: int) -> None:
+def check_nodes(nodes: Floats, roots: Floats, width: int, actions: int) -> None:
     """Check that compiled code can follow the nodes: all places exist, and no path is a circle.
+
+    Args:
+        nodes: (N, 4); see `Trees`.
+        roots: (T,).
+        width: the number of columns.
+        actions: K; leaves name 0..K-1.
 
     Raises:
         UsageError: naming the first node that is wrong.
+
+    >>> check_nodes(np.array([[-1.0, 0.0, 0.0, 1.0]]), np.zeros(1), 1, 1)
     """
-    if nodes.ndim != 2 or nodes.shape[1] != _COLUMNS or roots.ndim != 1:
+    if nodes.ndim != 2 or nodes.shape[1] != COLUMNS or roots.ndim != 1:
         raise UsageError(
             f"{argument('nodes')} and {argument('roots')} have the shapes {nodes.shape} and "
-            f"{roots.shape}, expected (n, {_COLUMNS}) and (trees,)"
+            f"{roots.shape}, expected (n, {COLUMNS}) and (trees,)"
         )
     if len(nodes) > 2**31 - 2:
         raise UsageError(f"got {len(nodes)} nodes, expected fewer than 2^31")
@@ -178,8 +187,13 @@ def _check_nodes(nodes: Floats, roots: Floats, width: int, actions: int) -> None
 
 
 @dataclass(frozen=True)
-class _Masked:
-    """Trees in the form of `piwo.policies.kernels.decide_by_masks`."""
+class Masked:
+    """Trees in the form of `piwo.policies.kernels.decide_by_masks`.
+
+    >>> nodes = np.array([[0, 0.5, 1, 0], [-1, 0, 0, 1.0], [-1, 0, 1, 1.0]])
+    >>> masked(nodes, np.zeros(1), 1).codes(np.array([[0.2], [0.7]])).tolist()
+    [[0, 1]]
+    """
 
     edges: tuple[Floats, ...]
     """The thresholds of each column, ascending."""
@@ -196,17 +210,28 @@ class _Masked:
 
 
 # Acting changes no policy, so what is derived from its nodes is kept here.
-_DERIVED: WeakKeyDictionary[Trees, _Masked | None] = WeakKeyDictionary()
+_DERIVED: WeakKeyDictionary[Trees, Masked | None] = WeakKeyDictionary()
 
 
-def _masked(policy: Trees) -> _Masked | None:
+def _masks_of(policy: Trees) -> Masked | None:
     """Return trees as masks of leaves; None if one has too many leaves, or they share nodes."""
     if policy not in _DERIVED:
-        _DERIVED[policy] = _made_masks(policy.nodes, policy.roots, policy.width or 0)
+        _DERIVED[policy] = masked(policy.nodes, policy.roots, policy.width or 0)
     return _DERIVED[policy]
 
 
-def _made_masks(nodes: Floats, roots: Floats, width: int) -> _Masked | None:
+def masked(nodes: Floats, roots: Floats, width: int) -> Masked | None:
+    """Return trees as masks of leaves; None if one has too many leaves, or they share nodes.
+
+    Args:
+        nodes: (N, 4), checked; see `Trees`.
+        roots: (T,).
+        width: the number of columns.
+
+    >>> nodes = np.array([[0, 0.5, 1, 0], [-1, 0, 0, 1.0], [-1, 0, 1, 1.0]])
+    >>> masked(nodes, np.zeros(1), 1).edges
+    (array([0.5]),)
+    """
     from piwo.policies.kernels import lay_out
 
     column, threshold = nodes[:, 0].astype(np.int32), nodes[:, 1]
@@ -214,7 +239,7 @@ def _made_masks(nodes: Floats, roots: Floats, width: int) -> _Masked | None:
     owner, first, below = np.empty((3, len(nodes)), np.int64)
     apart = lay_out(column, child, roots.astype(np.int64), owner, first, below)
     edges = tuple(np.unique(threshold[column == f]) for f in range(width))
-    if not apart or below.max(initial=1) > _MOST_LEAVES:
+    if not apart or below.max(initial=1) > MOST_LEAVES:
         return None
     if max(len(x) for x in edges) > _MOST_EDGES:
         return None
@@ -240,4 +265,4 @@ def _made_masks(nodes: Floats, roots: Floats, width: int) -> _Masked | None:
         child[leaf],
         nodes[leaf, 3],
     )
-    return _Masked(edges, arrays)
+    return Masked(edges, arrays)
