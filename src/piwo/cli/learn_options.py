@@ -67,8 +67,7 @@ class LearnOptions:
     oracle: Annotated[
         str | None,
         Parameter(
-            help=f"auto, {', '.join(ORACLES)}, pac-bayes, gibbs. [default: auto; classifier with "
-            "a score]",
+            help=f"auto, {', '.join(ORACLES)}, pac-bayes, gibbs. [default: auto]",
             show=True,
         ),
     ] = None
