@@ -5,6 +5,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
+import polars as pl
 import pytest
 
 pytest.importorskip("altair", reason="figures need the extra plots")
@@ -206,6 +207,48 @@ def test_monitor_has_the_numbers_of_the_looks(policies):
     (mark,) = having(chart, "text")
     assert mark["rows"] == first
     drawn(chart)
+
+
+def test_paper_has_the_numbers_of_the_table(log, policies):
+    names, frames = ("b", "uniform"), []
+    for name in names:
+        path = piwo.evaluate(log, policies[name], gamma=[0.01, 0.1, 0.5], interval="ix", name=name)
+        frames.append(path.to_frame("polars"))
+    table = pl.concat(frames)
+    chart = plots.paper(table, title="Two policies")
+    rows = having(chart, "value")
+    for row, one in zip(rows, table.iter_rows(named=True), strict=True):
+        numbers = (one["name"], one["gamma"], one["value"], one["lower"], one["upper"])
+        assert tuple(row[x] for x in ("name", "x", "value", "lower", "upper")) == numbers
+    text = "".join(drawn(chart).itertext())
+    assert "Two policies" in text
+    assert all(name in text for name in names)
+    # the same from columns, and lines without bands, with what is missing
+    columns = {name: table[name].to_list() for name in ("name", "gamma", "value", "lower", "upper")}
+    assert rows_of(plots.paper(columns, title="Two policies")) == rows_of(chart)
+    bare = {"name": ["a", HOSTILE], "n": np.array([10, 20]), "value": [0.5, None]}
+    chart = plots.paper(bare, x="n")
+    assert [row["value"] for row in having(chart, "value")] == [0.5, None]
+    drawn(chart)
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ([1, 2], "expected a data frame, or column name -> values"),
+        ({"name": ["a"], "value": [1]}, "lacks the columns 'gamma'; it has 'name', 'value'"),
+        ({"name": [], "gamma": [], "value": []}, "has no rows"),
+        ({"name": ["a"], "gamma": [1, 2], "value": [1]}, "has 2 numbers in 'gamma' and 1 names"),
+        ({"name": ["a"], "gamma": [None], "value": [1]}, "expected finite numbers"),
+        ({"name": ["a"], "gamma": ["x"], "value": [1]}, "'x' in the column 'gamma', expected num"),
+        ({"name": "a", "gamma": [1], "value": [1]}, "its column 'name', expected a list"),
+        ({x: list("abcdefg") for x in ("name",)} | {"gamma": [1] * 7, "value": [1] * 7}, "most 6"),
+    ],
+)
+def test_a_table_that_is_no_paper_is_one_clear_line(table, says):
+    with pytest.raises(piwo.UsageError, match=re.escape(says)) as caught:
+        plots.paper(table)
+    assert "\n" not in str(caught.value)
 
 
 def test_action_mix_has_the_shares_of_the_segments(policies):

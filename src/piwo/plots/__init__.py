@@ -9,6 +9,7 @@ from piwo.plots.calibration import calibration
 from piwo.plots.files import png, save, svg
 from piwo.plots.forest import forest
 from piwo.plots.histogram import weights
+from piwo.plots.paper import paper
 from piwo.plots.paths import coverage, gamma_path, monitor
 from piwo.plots.regret import regret
 
@@ -19,6 +20,7 @@ __all__ = [
     "forest",
     "gamma_path",
     "monitor",
+    "paper",
     "png",
     "regret",
     "save",
