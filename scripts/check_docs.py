@@ -2,12 +2,13 @@
 
 Every name in `piwo.__all__` stands in `docs/reference.md`, as code. CHANGELOG.md has a section for
 the version in `src/piwo/_version.py`. The reference is checked from the day that `docs/` exists.
-The navigation in `mkdocs.yml` lists every page below `docs/`.
+The navigation in `mkdocs.yml` lists every page below `docs/`, and `docs/reference/` has a page of
+docstrings for the package and each package in it that is public.
 """
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from house import Finding, main, parse
@@ -51,6 +52,22 @@ def check(root: Path) -> Iterator[Finding]:
         if not re.search(rf"`[^`\n]*\b{re.escape(name)}\b[^`\n]*`", text):
             yield Finding(reference, 1, f"`piwo.{name}` is public but not described")
     yield from check_navigation(root)
+    yield from check_docstring_pages(root, public)
+
+
+def check_docstring_pages(root: Path, public: Iterable[object]) -> Iterator[Finding]:
+    """Public packages without a page that holds their docstrings."""
+    if not (root / "mkdocs.yml").exists():
+        return
+    package = root / "src" / "piwo"
+    homes = {"piwo": "piwo"}
+    for name in public:
+        if (package / str(name) / "__init__.py").exists():
+            homes[str(name)] = f"piwo.{name}"
+    for name, full in homes.items():
+        page = root / "docs" / "reference" / f"{name}.md"
+        if not page.exists() or f"\n::: {full}\n" not in page.read_text(encoding="utf-8"):
+            yield Finding(page, 1, f"write a page with the line `::: {full}`")
 
 
 def check_navigation(root: Path) -> Iterator[Finding]:

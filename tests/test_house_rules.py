@@ -76,6 +76,7 @@ BAD = {
     "check_docs": [
         {"docs/reference.md": "`piwo.halve(x)`\n"},
         {"mkdocs.yml": "nav:\n  - Home: index.md\n"},
+        {"mkdocs.yml": "nav:\n  - Public names: reference.md\n"},
         {"CHANGELOG.md": "# Changelog\n"},
     ],
     "check_docstrings": [

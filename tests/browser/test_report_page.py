@@ -14,6 +14,7 @@ import pytest
 import piwo
 from piwo.decision import Units
 from piwo.report import describe, write
+from tests.browser.tabs import new_tab, serious
 
 pytestmark = pytest.mark.browser
 UNITS = Units("clicks", 100.0, "visits")
@@ -48,13 +49,6 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "report.html"
     write(describe(log, policies, by="device", units=UNITS), path)
     return path
-
-
-def new_tab(browser: Any, **options: Any) -> Any:
-    """A tab in a profile of its own; a busy machine is not an error."""
-    context = browser.new_context(**options)
-    context.set_default_timeout(300_000.0)
-    return context.new_page()
 
 
 @pytest.fixture
@@ -151,14 +145,12 @@ def test_nothing_leaves_the_page_and_labels_are_inert(opened: Any) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1100, 390])
 def test_axe_finds_nothing_serious(browser: Any, page_file: Path, scheme: str, width: int) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
     tab = new_tab(browser, viewport={"width": width, "height": 900}, color_scheme=scheme)
     tab.goto(page_file.as_uri())
     tab.evaluate("() => document.querySelectorAll('details').forEach((x) => { x.open = true; })")
-    found = axe.Axe().run(tab).response["violations"]
+    found = serious(tab)
     tab.context.close()
-    told = [(one["id"], one["impact"], one["nodes"][0]["html"][:200]) for one in found]
-    assert [one for one in told if one[1] in {"serious", "critical"}] == []
+    assert found == []
 
 
 def test_a_phone_cuts_nothing(browser: Any, page_file: Path) -> None:
