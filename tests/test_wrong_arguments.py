@@ -909,6 +909,7 @@ CALLS: dict[str, Call] = {
             "reward_range": (0, 1),
             "kind": "cb",
             "hash_size": 8,
+            "items": (),
         },
     ),
     "formats.read_open_bandit": (

@@ -3,15 +3,19 @@ the tool's own example files."""
 
 import gzip
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from piwo.errors import DataError, FileError, PiwoWarning, UsageError
 from piwo.evaluation import evaluate
+from piwo.learners import PIWO
 from piwo.logs import Log, read, read_vw
-from piwo.policies import Constant
+from piwo.oracles import JointRidge
+from piwo.policies import Constant, Uniform
 from piwo.sources import lines as pieces
 from piwo.sources import spool
 
@@ -142,7 +146,6 @@ BROKEN = {
     "1:0:0.5 | a:1_0": "expected a number after",
     "1:0:0.5 |:1_0 a": "expected a number after",
     "1:0:0.5 | a=x": "a text in 'a', and others have a number",
-    "1:0:0.5 2 | a": "lists other actions that could be taken",
 }
 
 
@@ -158,8 +161,6 @@ def test_a_broken_line_is_refused_with_its_number(line: str, tmp_path: Path) -> 
 
 
 BROKEN_BLOCKS = {
-    "| a\n0:0:0.5 | b\n| c\n": "another number of actions than the first event (2)",
-    "0:0:0.5 | a\n| c\n": "other features of actions",
     "0:0:0.5 | a\n0:1:0.5 | b\n": "several action lines with a cost",
     "0:0:0.5 | a\nshared | s\n| b\n": "a shared line that is not its first",
 }
@@ -172,6 +173,96 @@ def test_a_broken_block_is_refused_with_its_first_line(block: str, tmp_path: Pat
         read_vw(path)
     assert BROKEN_BLOCKS[block] in str(refused.value)
     assert "line 5)" in str(refused.value)
+
+
+RAGGED = (
+    "shared |u age:3\n0:-1:0.5 |a price:2 tea\n|a price:3 cake\n\n"
+    "shared |u age:4\n|a price:1 kind=new\n|a price:5 cake\n0:0:0.25 |a price:4 tea\n"
+)
+
+
+def test_lines_that_change_are_eligible_actions_of_each_row(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", RAGGED)
+    with pytest.warns(PiwoWarning, match=r"an action is the number of its line; .* \(items names"):
+        log = read(path, context="u/age")
+    assert (log.actions.labels, log.columns.eligible) == ((1, 2, 3), "eligible")
+    assert log.source.table["eligible"].to_pylist() == [[1, 2], [1, 2, 3]]  # type: ignore[attr-defined]
+    batch = next(log.each_batch())
+    assert (batch.action + 1).tolist() == [1, 3]
+    # uniform over two, then over three: (1/2)/(1/2) * 1, and nothing is earned in the second row
+    assert evaluate(log, Uniform(log.actions)).value == 0.5
+    third = Constant(3, log.actions)
+    with pytest.raises(DataError, match="eligible"):
+        evaluate(log, third)
+
+
+def test_features_of_lines_are_those_of_the_eligible_actions(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", RAGGED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log = read_vw(path, context="u/age", items=["a/price", "a/tea"])
+    assert log.source.table["items"].to_pylist() == [  # type: ignore[attr-defined]
+        [{"a/price": 2.0, "a/tea": 1.0}, {"a/price": 3.0, "a/tea": 0.0}],
+        [
+            {"a/price": 1.0, "a/tea": 0.0},
+            {"a/price": 5.0, "a/tea": 0.0},
+            {"a/price": 4.0, "a/tea": 1.0},
+        ],
+    ]
+    assert log.columns.item_features == "items"
+    with pytest.raises(DataError, match="no event has a feature 'a/none'"):
+        read_vw(path, items="a/none")
+    with pytest.raises(UsageError, match="items names features of action lines"):
+        read_vw(written(path, "1:0:0.5 | a\n"), items="a")
+
+
+def test_a_model_of_items_is_learned_from_lines(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    blocks = []
+    for _ in range(400):
+        sizes = int(random.integers(2, 5))
+        prices = random.random(sizes).round(3)
+        taken = int(random.integers(sizes))
+        cost = -float(random.random() < prices[taken])
+        lines = [f"|a price:{x}" for x in prices]
+        lines[taken] = f"0:{cost:g}:{1 / sizes} {lines[taken]}"
+        blocks.append("shared |u one:1\n" + "\n".join(lines) + "\n")
+    path = written(tmp_path / "log.vw", "\n".join(blocks))
+    log = read_vw(path, context="u/one", items="a/price")
+    policy = PIWO(oracle=JointRidge(), certificate=None).fit(log).policy_
+    batch = next(log.each_batch(context=True))
+    assert batch.eligible is not None
+    # the dearest line is taken, as it sells best in this world
+    chances = policy.within(batch.context, batch.eligible)
+    prices = batch.eligible.inline["a/price"].to_numpy()  # type: ignore[index]
+    for start, end in pairwise(batch.eligible.starts.tolist()):
+        assert chances[start:end].argmax() == prices[start:end].argmax()
+
+
+def test_listed_actions_that_change_are_eligible(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "1:-1:0.5 2 3 | a\n2:0:0.25 1 | a\n")
+    log = read_silently(path)
+    assert log.source.table["eligible"].to_pylist() == [[1, 2, 3], [1, 2]]  # type: ignore[attr-defined]
+    # (1/3)/(1/2) * 1 over two rows
+    assert evaluate(log, Uniform(log.actions)).value == pytest.approx(1 / 3)
+    with pytest.raises(DataError, match=r"1 lines of .* list no actions that could be taken"):
+        read_vw(written(path, "1:-1:0.5 2 3 | a\n2:0:0.25 1 | a\n2:0:0.25 | a\n"))
+    fixed = read_silently(written(path, "1:-1:0.5 2 | a\n2:0:0.25 1 | a\n1:0:0.25 | a\n"))
+    assert (fixed.columns.eligible, "eligible" in fixed.source.schema.names) == (None, False)
+
+
+def test_a_real_file_with_changing_lines(shared_data: Path) -> None:
+    path = shared_data / "vw" / "cb_test_medium.ldf"
+    with pytest.warns(PiwoWarning):
+        log = read_vw(path)
+    expected = []
+    for block in path.read_text("utf-8").strip().split("\n\n"):
+        lines = [x for x in block.split("\n") if not x.startswith("shared")]
+        if any(":" in x.partition("|")[0] for x in lines):
+            expected.append(len(lines))
+    sets = log.source.table["eligible"].to_pylist()  # type: ignore[attr-defined]
+    assert list(map(len, sets)) == expected
+    assert len(set(expected)) > 1
 
 
 def test_named_actions_may_have_features_that_change(tmp_path: Path) -> None:
@@ -271,7 +362,6 @@ def test_words_of_a_real_file_are_hashed(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("cb_test.ldf", "another number of actions than the first event"),
         ("cs_cb", "a cost without the probability"),
         ("ccb_test.dat", "several slots"),
     ],

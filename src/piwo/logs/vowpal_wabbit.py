@@ -103,6 +103,7 @@ def read_vw(
     reward_range: tuple[float, float] = (0.0, 1.0),
     kind: VwKind | None = None,
     hash_size: int = DEFAULT_ENCODING.hash_size,
+    items: str | Sequence[str] = (),
 ) -> Log:
     """Return the log of text files of Vowpal Wabbit, of `--cb` or `--cb_adf`.
 
@@ -113,9 +114,14 @@ def read_vw(
 
     Decisions without a label and blank lines are left out, and counted by reason in one warning and
     in `log.source.skipped`. The files are read once, in pieces; rows of more than 256 MB go to a
-    temporary file. Actions are a fixed list: sets of actions, or features of actions, that change
-    from decision to decision are refused, as are continuous actions; `piwo.slates.read_vw` reads
-    ccb and slates.
+    temporary file.
+
+    Actions are a fixed list if every decision has the same. If the number of action lines, what
+    they say, or the actions that a line lists change from decision to decision, the log has
+    eligible actions: those of each decision, and an action is the number of its line, or the number
+    that is listed. A warning says so. A number says little of what the line offers: `items` names
+    features of it, for models of context and item. Continuous actions are refused, and ccb and
+    slates are read by `piwo.slates.read_vw`.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -131,6 +137,8 @@ def read_vw(
         reward_range: the declared (lo, hi) of the reward, minus the cost.
         kind: "cb", "cb_adf"; None: guessed from the first 1,000 lines.
         hash_size: a power of two.
+        items: features of the action lines (`--cb_adf`), named as those of `context`; they become
+            features of the eligible actions inside the log, see `items` of `piwo.read`.
 
     Returns:
         A `Log` with the propensity of the action taken; row numbers count labelled decisions.
@@ -138,7 +146,7 @@ def read_vw(
     Raises:
         DataError: for lines that break a rule, with their numbers, and for files without decisions.
         FileError: for files that are missing or cannot be read.
-        UsageError: for another number of labels than actions.
+        UsageError: for another number of labels than actions, and for items in a file for `--cb`.
 
     Source: "Contextual Bandit algorithms" and "Input format" of Vowpal Wabbit's wiki.
 
@@ -162,12 +170,29 @@ def read_vw(
     def places(column: str, features: Sequence[str]) -> tuple[Any, Any]:
         return hashed_places(column, pa.array(features, pa.large_string()), hash_size)
 
-    source, count = vw_source(files, context, labels, kind, places, hash_size)
+    _, items = files_and_context(files, items)
+    if {"eligible", "items"} & set(context):
+        raise UsageError(
+            f"{argument('context')} names 'eligible' or 'items', which are columns of their own; "
+            "name others"
+        )
+    events = vw_source(files, context, labels, kind, places, hash_size, items)
+    source = events.source
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
     warn_of_skipped(source.name, skipped, source.rows or 0, "are not labelled decisions")
     columns = Columns(reward="cost", cost=True, context=context)
     if known is None:
-        known = Actions(range(1, count + 1))
+        known = Actions(range(1, events.count + 1))
+    if events.changing:
+        columns = replace(columns, eligible="eligible")
+        if items:
+            columns = replace(columns, item_features="items")
+            known = known.with_inline_items("action")
+        elif events.by_line:
+            warn(
+                f"{source.name}: the actions of a decision change, so that an action is the number "
+                f"of its line; what the lines say is not read ({argument('items')} names features)"
+            )
     return Log.of(source, columns, known, reward_range=reward_range, encoding=encoding)
 
 

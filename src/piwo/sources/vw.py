@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
@@ -17,15 +18,18 @@ from piwo.sources.addresses import name_of
 from piwo.sources.lines import BrokenLineError, Faults, lines_of, number_of
 from piwo.sources.source import Fragment, Source, rows_within
 from piwo.sources.spool import spooled
+from piwo.sources.table import TableSource
 from piwo.sources.vw_features import FeatureColumns, Places
 
-__all__ = ["VwKind", "numbered_lines", "vw_source", "words_of"]
+__all__ = ["VwEvents", "VwKind", "numbered_lines", "vw_source", "words_of"]
 
 VwKind: TypeAlias = Literal["cb", "cb_adf"]
 """The two layouts, by the names of Vowpal Wabbit's options."""
 
 _HEAD = 1000
 """Lines from which the layout is guessed."""
+_ACTIONS = 8
+"""Actions that a decision is taken to have, to cut batches."""
 _MOST_KNOWN = 2**16
 """Labels that are parsed once and kept."""
 _MOST_ACTIONS = 1_000_000
@@ -50,6 +54,27 @@ class _Label:
     """The actions that could be taken, if the line lists them."""
 
 
+@dataclass(frozen=True)
+class VwEvents:
+    """Labelled decisions as rows.
+
+    >>> import pyarrow
+    >>> from piwo.sources.table import TableSource
+    >>> VwEvents(TableSource(pyarrow.table({"action": [1]})), 1, changing=False).count
+    1
+    """
+
+    source: Source
+    """Columns action, cost, propensity, and one for each entry of the context; with sets of actions
+    that change also eligible, and items if features of actions were named."""
+    count: int
+    """The number of actions."""
+    changing: bool
+    """Whether the sets of actions, or what their lines say, change from decision to decision."""
+    by_line: bool = False
+    """Whether actions are lines (`--cb_adf`), not numbers."""
+
+
 def vw_source(
     files: Sequence[str],
     context: Sequence[str],
@@ -57,12 +82,12 @@ def vw_source(
     kind: VwKind | None,
     places: Places,
     hash_size: int,
-) -> tuple[Source, int]:
-    """Return the labelled decisions of text files as columns, and the number of actions.
+    items: Sequence[str] = (),
+) -> VwEvents:
+    """Return the labelled decisions of text files as columns.
 
-    The columns are action, cost, propensity, and one for each entry of `context`. The rows are read
-    once, in pieces; what is larger than 256 MB goes to a temporary file. The source's `skipped`
-    counts what was left out, by reason.
+    The rows are read once, in pieces; what is larger than 256 MB goes to a temporary file. The
+    source's `skipped` counts what was left out, by reason.
 
     Args:
         files: their paths.
@@ -71,6 +96,7 @@ def vw_source(
         kind: the layout; None: guessed from the first lines.
         places: hashes the features of "namespace/*" into `hash_size` columns.
         hash_size: their number.
+        items: features of the action lines, named as those of `context`.
 
     Raises:
         DataError: for lines that break a rule, with their numbers, and for files without decisions.
@@ -78,9 +104,24 @@ def vw_source(
     """
     if kind is None:
         kind = _guessed(files[0])
-    rows = _Rows(tuple(files), kind, labels, FeatureColumns(tuple(context), places, hash_size))
+    if items and kind == "cb":
+        raise UsageError(
+            f"{argument('items')} names features of action lines, and each line of {files[0]!r} is "
+            "a decision (--cb); leave it out"
+        )
+    features = FeatureColumns(tuple(context), places, hash_size)
+    of_items = FeatureColumns(tuple(items), places, hash_size)
+    rows = _Rows(tuple(files), kind, labels, features, of_items)
     source = spooled(rows, rows.columns, skipped=rows.counts)
-    return source, rows.count
+    changing = rows.changing or bool(items)
+    if rows.changing and rows.unlisted:
+        raise DataError(
+            f"vw: {rows.unlisted} lines of {source.name} list no actions that could be taken, and "
+            "others list sets that change; list them in every line"
+        )
+    if not changing and isinstance(source, TableSource):
+        source = replace(source, table=source.table.drop_columns(["eligible"]))
+    return VwEvents(source, rows.count, changing, kind == "cb_adf")
 
 
 def _guessed(path: str) -> VwKind:
@@ -115,6 +156,7 @@ class _Rows:
     kind: VwKind
     labels: Sequence[Any] | None
     context: FeatureColumns
+    items: FeatureColumns
     counts: Counter[str] = field(default_factory=Counter)
     count: int = 0
     """The number of actions, known at the end."""
@@ -124,6 +166,10 @@ class _Rows:
     listed: tuple[int, ...] = ()
     first: tuple[str, ...] | None = None
     """The action lines of the first decision."""
+    changing: bool = False
+    """Whether the sets of actions, or what their lines say, change."""
+    unlisted: int = 0
+    """Decisions that do not list the actions that could be taken (`--cb`)."""
 
     def __post_init__(self) -> None:
         if self.labels is not None:
@@ -137,7 +183,10 @@ class _Rows:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return ("action", "cost", "propensity", *self.context.columns)
+        own = ["action", "cost", "propensity", "eligible"]
+        if self.items.columns:
+            own.append("items")
+        return (*own, *self.context.columns)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -145,16 +194,17 @@ class _Rows:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the decisions, and raise at the end if lines broke rules."""
-        most = rows_within(self.context.width)
+        most = rows_within(self.context.width + _ACTIONS * (1 + self.items.width))
         found: list[_Label] = []
         for label in self._decisions():
             found.append(label)
-            if len(found) >= most and self.context.typed:
+            if len(found) >= most and self.context.typed and self.items.typed:
                 yield self._record(found)
                 found = []
         self.faults.refuse()
         if found:
             self.context.require_found()
+            self.items.require_found()
             yield self._record(found)
 
     def _decisions(self) -> Iterator[_Label]:
@@ -162,9 +212,11 @@ class _Rows:
         decisions = self._of_lines if self.kind == "cb" else self._of_blocks
         any_found = False
         for file in self.files:
-            for number, label, texts in decisions(file):
+            for number, label, texts, lines in decisions(file):
                 try:
                     self.context.add(texts)
+                    for line in lines:
+                        self.items.add((line,))
                 except BrokenLineError as broken:
                     self.faults.add(str(broken), file, [number])
                     continue
@@ -177,7 +229,7 @@ class _Rows:
                 f"(left out: {counted or 0})"
             )
 
-    def _of_lines(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str]]]:
+    def _of_lines(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str], Sequence[str]]]:
         """Yield the line number, label and features of each labelled line (`--cb`)."""
         for number, line in numbered_lines(file):
             if not line.strip():
@@ -193,7 +245,7 @@ class _Rows:
             except BrokenLineError as broken:
                 self.faults.add(str(broken), file, [number])
                 continue
-            yield number, label, (rest,)
+            yield number, label, (rest,), ()
 
     def _check_action(self, label: _Label) -> None:
         """Raise for an action that is not of the list."""
@@ -214,17 +266,11 @@ class _Rows:
             raise BrokenLineError(f"has an action above {self.count}, the number of labels")
         if label.listed:
             self.listed = self.listed or label.listed
-            if label.listed != self.listed:
-                raise BrokenLineError(
-                    f"lists other actions that could be taken than an earlier one "
-                    f"({self._shown(self.listed)}); sets that change are not read as a fixed list"
-                )
+            self.changing = self.changing or label.listed != self.listed
+        else:
+            self.unlisted += 1
 
-    @staticmethod
-    def _shown(numbers: Iterable[int]) -> str:
-        return ", ".join(map(str, numbers))
-
-    def _of_blocks(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str]]]:
+    def _of_blocks(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str], Sequence[str]]]:
         """Yield the line number, label and shared features of each decision (`--cb_adf`)."""
         block: list[str] = []
         start = 1
@@ -247,11 +293,12 @@ class _Rows:
                     yield start, *found
             block = []
 
-    def _of_block(self, block: list[str]) -> tuple[_Label, Sequence[str]] | None:
-        """Return the label and shared features of a decision's lines; None without a label."""
+    def _of_block(self, block: list[str]) -> tuple[_Label, Sequence[str], Sequence[str]] | None:
+        """Return label, shared features and action lines of a decision; None without a label."""
         shared: Sequence[str] = ()
         taken: list[_Label] = []
         actions: list[str] = []
+        lines: list[str] = []
         for line in block:
             head, _, rest = line.partition("|")
             words = head.split()
@@ -261,6 +308,7 @@ class _Rows:
                 shared = (rest,)
                 continue
             actions.append(" ".join(rest.split()))
+            lines.append(rest)
             label = self._label(head)
             if label is not None:
                 # The number before the cost is not used: the place of the line is the action.
@@ -271,28 +319,30 @@ class _Rows:
             )
         if not taken:
             return None
-        self._check_same(tuple(actions))
-        return taken[0], shared
+        self._compare(tuple(actions))
+        listed = tuple(range(1, len(actions) + 1))
+        return replace(taken[0], listed=listed), shared, lines if self.items.columns else ()
 
-    def _check_same(self, actions: tuple[str, ...]) -> None:
-        """Raise unless the action lines are those of the first decision."""
+    def _compare(self, actions: tuple[str, ...]) -> None:
+        """Note whether the action lines are those of the first decision.
+
+        Raises:
+            BrokenLineError: for another number of lines where actions have names.
+        """
         if self.first is None:
             if self.labels is not None and len(actions) != self.count:
                 raise UsageError(
                     f"got {self.count} {argument('actions')}, but the first event of "
                     f"{self.name!r} has {len(actions)} action lines"
                 )
-            self.first, self.count = actions, len(actions)
-        if len(actions) != self.count:
+            self.first = actions
+        self.count = max(self.count, len(actions))
+        if self.labels is None:
+            self.changing = self.changing or actions != self.first
+        elif len(actions) != len(self.first):
             raise BrokenLineError(
-                f"has another number of actions than the first event ({self.count}), "
-                "which is not supported,"
-            )
-        if self.labels is None and actions != self.first:
-            raise BrokenLineError(
-                "has other features of actions than the first event, and actions are read as a "
-                f"fixed list (if line k is always action k, name the actions: "
-                f"{argument('actions', '[...]')})"
+                f"has another number of actions than there are names ({len(self.labels)}), leave "
+                f"out {argument('actions')} if line k is not always action k,"
             )
 
     def _label(self, head: str) -> _Label | None:
@@ -312,8 +362,14 @@ class _Rows:
             pa.array(action),
             pa.array([label.cost for label in found], pa.float64()),
             pa.array([label.probability for label in found], pa.float64()),
-            *self.context.taken(),
+            pa.array([label.listed or None for label in found], pa.list_(pa.int32())),
         ]
+        if self.items.columns:
+            objects = pa.StructArray.from_arrays(self.items.taken(), list(self.items.columns))
+            sizes = [len(label.listed) for label in found]
+            ends = pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
+            arrays.append(pa.ListArray.from_arrays(ends, objects))
+        arrays += self.context.taken()
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 
 
