@@ -1,7 +1,8 @@
 """Draw the pages of docs/report as PNG: `python scripts/screenshots.py FOLDER`.
 
-Pages of four kinds of log, in Chromium. Open Bandit is read from $PIWO_SHARED (or ../shared), and
-left out where it is not there; the others are made here. Pictures have few colors, to stay small.
+Pages of four kinds of log and of a monitor, in Chromium. Open Bandit is read from $PIWO_SHARED (or
+../shared), and left out where it is not there; the others are made here. Pictures have few colors,
+to stay small.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 import piwo
 from piwo.decision import Units
-from piwo.report import Summary, describe, write
+from piwo.report import Summary, describe, write, write_looks
 
 SHARED = Path(os.environ.get("PIWO_SHARED", Path(__file__).parents[2] / "shared"))
 VIEWS: dict[str, dict[str, Any]] = {
@@ -29,7 +30,7 @@ VIEWS: dict[str, dict[str, Any]] = {
     "phone": {"viewport": {"width": 390, "height": 1250}, "color_scheme": "light"},
     "print": {"viewport": {"width": 794, "height": 1123}, "color_scheme": "light"},
 }
-COLORS = 48
+COLORS = 96
 PATIENCE = 300_000.0
 """Milliseconds: a busy machine is no error."""
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -146,11 +147,32 @@ def items() -> Summary:
     return replace(made, source="made-up shop of 500 items")
 
 
-SCENARIOS: dict[str, tuple[Callable[[], Summary | None], tuple[str, ...]]] = {
+def monitor() -> piwo.Watch:
+    """30 looks, one a day at 400 visits, at two banners instead of one that is shown mostly."""
+    rng = np.random.default_rng(3)
+    share, rate = np.array([0.6, 0.25, 0.15]), np.array([0.1, 0.15, 0.09])
+    names = ["news", "sport", "films"]
+    policies = {f"only {x}": piwo.policies.Constant(x, names) for x in names[1:]}
+    watch = piwo.Watch.start(policies, deadline="30d")
+    for day in range(30):
+        action = rng.choice(3, 400, p=share)
+        log = piwo.Log.from_arrays(
+            action=np.array(names)[action],
+            reward=(rng.random(400) < rate[action]) * 1.0,
+            propensity=share[action],
+            actions=names,
+            logger="fixed",
+        )
+        watch = watch.update(log, date=str(np.datetime64("2026-11-01") + day))
+    return watch
+
+
+SCENARIOS: dict[str, tuple[Callable[[], Summary | piwo.Watch | None], tuple[str, ...]]] = {
     "email": (email, ("light", "dark", "phone", "print")),
     "open-bandit": (open_bandit, ("light",)),
     "digits": (digits, ("light",)),
     "items": (items, ("light",)),
+    "monitor": (monitor, ("light", "dark", "phone", "print")),
 }
 
 
@@ -171,11 +193,20 @@ def main(folder: Path) -> None:
                 print(f"{name}: left out, its data is not here")
                 continue
             page = Path(scratch) / f"{name}.html"
-            write(summary, page)
-            print(f"{name}: page of {page.stat().st_size:,} bytes; {summary.decision.sentence}")
+            said = written(summary, page)
+            print(f"{name}: page of {page.stat().st_size:,} bytes; {said}")
             for view in views:
                 picture(browser, page, view, folder / f"{name}-{view}.png")
         browser.close()
+
+
+def written(made: Summary | piwo.Watch, page: Path) -> str:
+    """Write the page of a result, and return what it says first."""
+    if isinstance(made, piwo.Watch):
+        write_looks(made.looks, page, made.headline(), made.notes)
+        return made.headline()
+    write(made, page)
+    return made.decision.sentence
 
 
 def picture(browser: Any, page: Path, view: str, target: Path) -> None:

@@ -14,6 +14,7 @@ from piwo._version import __version__
 from piwo.errors import UsageError
 from piwo.evaluation import Look, WatchLook
 from piwo.files import write_file
+from piwo.report.axis import axis_of
 from piwo.visible import number, visible
 
 __all__ = ["looks_page", "write_looks"]
@@ -28,7 +29,7 @@ _MOST_LOOKS = 400
 _LEGEND = (
     "The line is the estimated value of the policy, by all rows so far. Its true value is within "
     "the band at all looks together, with the probability that is stated above. Dashed: what the "
-    "logging policy earned. Green dots: looks at which the improvement over it is certified."
+    "logging policy earned. Large green dots: looks at which the improvement over it is certified."
 )
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d232b; --soft: #5b6673; --line: #d5dae0; --back: #fff;
@@ -54,6 +55,7 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
+td:first-child { white-space: nowrap; }
 @media print { body { margin: 0; max-width: none; } }
 """
 
@@ -161,12 +163,12 @@ def _figure(name: str, looks: Sequence[WatchLook]) -> str:
     words = _words(name, points[-1][1], low, high)
     size = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" height="{HEIGHT:g}"'
     parts = [f'<svg role="img" {size} aria-label="{_text(words)}">']
-    for step in range(5):
-        value = low + (high - low) * step / 4.0
+    for place, text in axis_of(low, high).ticks:
+        at = y(low + (high - low) * place / 100.0)
         parts.append(
-            f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{y(value):.1f}" '
-            f'y2="{y(value):.1f}"/><text x="{LEFT - 8:g}" y="{y(value) + 4:.1f}" '
-            f'text-anchor="end">{number(value)}</text>'
+            f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{at:.1f}" '
+            f'y2="{at:.1f}"/><text x="{LEFT - 8:g}" y="{at + 4:.1f}" '
+            f'text-anchor="end">{text}</text>'
         )
     parts += _marks(points, x, y)
     first, last = points[0][0].date, points[-1][0].date
@@ -194,10 +196,12 @@ def _marks(
             logging.append(f"{at:.1f},{y(one.logging_value):.1f}")
         if one.value is not None:
             values.append(f"{at:.1f},{y(one.value):.1f}")
-            kind = "dot"
+            # larger, too, for those who see no difference in color
+            kind, size = "dot", "3"
             if one.name in look.certified:
-                kind = "proof"
-            dots.append(f'<circle class="{kind}" cx="{at:.1f}" cy="{y(one.value):.1f}" r="3"/>')
+                kind, size = "proof", "4.5"
+            center = f'cx="{at:.1f}" cy="{y(one.value):.1f}"'
+            dots.append(f'<circle class="{kind}" {center} r="{size}"/>')
     if len(upper) == 1:
         # one look has no width
         middle, top = upper[0].split(",")
