@@ -87,6 +87,7 @@ def require_run(line, capsys):
         "docs/scenarios/email.md",
         "docs/scenarios/news.md",
         "docs/scenarios/router.md",
+        "docs/scenarios/slate.md",
     ],
 )
 def test_pages_run(page, tmp_path, monkeypatch, capsys):
