@@ -138,13 +138,64 @@ def test_what_is_refused() -> None:
         mips(log, [[0.6, 0.0, 0.4]] * 4, ["low", "low", "high"])  # type: ignore[arg-type]
 
 
-def test_eligible_actions_that_change_are_refused() -> None:
-    log = by_hand(
-        propensity=[0.5, 0.5, 0.5, 0.5],
-        eligible=[["a", "z"], ["b", "z"], ["a", "z"], ["b", "z"]],
-    )
-    with pytest.raises(UsageError, match=r"only some of them are eligible in a row; use piwo.eval"):
-        mips(log, piwo.policies.Uniform(["a", "b", "z"]), CATEGORIES)
+LISTS = [["a", "z"], ["z", "b", "a"], ["b", "z"], ["z", "a"]]
+
+
+def test_a_category_has_the_weight_of_its_eligible_actions() -> None:
+    mu = [[0.2, 0.8], [0.5, 0.2, 0.3], [0.25, 0.75], [0.6, 0.4]]
+    rows = {"action": ["a", "b", "z", "z"], "r": [1.0, 0.5, 1.0, 0.0], "could": LISTS, "mu": mu}
+    log = piwo.read(pa.table(rows), reward="r", eligible="could", propensities="mu")
+    found = mips(log, piwo.policies.Uniform(log.actions), CATEGORIES)
+    # low: (1/2)/.2, then (2/3)/(.2 + .3) of a and b; high: (1/2)/.75 and (1/2)/.6
+    weights = [2.5, (2 / 3) / 0.5, 0.5 / 0.75, 0.5 / 0.6]
+    assert found.exact
+    assert found.mean_weight == pytest.approx(sum(weights) / 4)
+    assert found.value == pytest.approx((weights[0] + 0.5 * weights[1] + weights[2]) / 4)
+    logger = mips(log, piwo.policies.Logging(log.actions), CATEGORIES)
+    assert logger.mean_weight == pytest.approx(1.0)
+    assert logger.value == pytest.approx(2.5 / 4)
+
+
+def test_estimated_weights_of_eligible_actions_by_hand() -> None:
+    log = by_hand(propensity=[0.2, 0.2, 0.75, 0.6], eligible=LISTS)
+    found = mips(log, piwo.policies.Uniform(log.actions), CATEGORIES)
+    # low: mean of (1/2)/.2 and (1/3)/.2; high: mean of (1/2)/.75 and (1/2)/.6
+    low, high = (2.5 + 5 / 3) / 2, (0.5 / 0.75 + 0.5 / 0.6) / 2
+    assert found.value == pytest.approx((1.5 * low + high) / 4)
+    assert not found.exact
+    assert any("list of eligible" in note for note in found.notes)
+
+
+def test_changing_lists_against_loops_and_the_truth() -> None:
+    # Rewards depend on the category alone; items of a category are interchangeable.
+    rng = np.random.default_rng(7)
+    n, count = 4000, 12
+    kind = np.arange(count) % 3
+    rows: dict[str, list[Any]] = {name: [] for name in ("action", "reward", "could", "mu", "pi")}
+    truth, earned = 0.0, []
+    for _ in range(n):
+        could = rng.permutation(count)[: rng.integers(3, 8)]
+        mu, pi = rng.dirichlet(np.ones(len(could)), 2)
+        taken = int(rng.choice(len(could), p=mu))
+        chance = np.array([0.2, 0.5, 0.9])
+        reward = float(rng.random() < chance[kind[could[taken]]])
+        truth += float(pi @ chance[kind[could]]) / n
+        same = [j for j in range(len(could)) if kind[could[j]] == kind[could[taken]]]
+        earned.append(reward * sum(pi[j] for j in same) / sum(mu[j] for j in same))
+        full = np.zeros(count)
+        full[could] = pi
+        values = (int(could[taken]), reward, could.tolist(), mu.tolist(), full)
+        for name, value in zip(rows, values, strict=True):
+            rows[name].append(value)
+    policy = np.array(rows.pop("pi"))
+    log = piwo.read(pa.table(rows), eligible="could", propensities="mu", actions=range(count))
+    found = mips(log, policy, {a: int(kind[a]) for a in range(count)})
+    assert found.value == pytest.approx(np.mean(earned), rel=1e-12)
+    assert found.lower is not None
+    assert found.lower < truth < found.upper
+    # far narrower than weights of actions
+    plain = piwo.evaluate(log, policy, interval="normal")
+    assert found.standard_error < 0.8 * plain.standard_error
 
 
 def test_categories_that_are_no_categories() -> None:

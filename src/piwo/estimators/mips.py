@@ -24,6 +24,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy
+from piwo.policies.restricted import spread_out
 from piwo.records import Record
 from piwo.reductions import Joint, MomentState, PolicyReduction, PolicySums, VectorSums
 from piwo.reductions.reduce import reduce
@@ -43,6 +44,11 @@ ASSUMPTION = (
 _CONTEXT_FREE = (
     "the mean weight of a category is the same in every context, because the log lacks the "
     "probability of every action"
+)
+
+_LIST_FREE = (
+    "the mean weight of a category is the same in every context and for every list of eligible "
+    "actions, because the log lacks the probability of every eligible action"
 )
 
 
@@ -130,12 +136,16 @@ class MarginalSums(VectorSums[MarginalState]):
 
     def block(self, batch: Batch) -> MarginalState:
         """Return the sums of a few rows."""
-        assert batch.propensities is not None
+        mu, some = batch.propensities, batch.eligible
+        if some is not None and some.propensities is not None:
+            # actions that are not eligible have mu = pi = 0
+            mu = spread_out(some.propensities, some, len(self.places))
+        assert mu is not None
         # whether an action has the category of the logged one, (n, K)
         alike = self.places == self.places[batch.action][:, None]
         # pi(c|X) and mu(c|X), sums over the actions of the category
         target = np.where(alike, self.policy.full(batch), 0.0).sum(axis=1)
-        logger = np.where(alike, batch.propensities, 0.0).sum(axis=1)
+        logger = np.where(alike, mu, 0.0).sum(axis=1)
         w = over(target, logger)
         weight = batch.observed(w)
         credit = batch.observed(w * (batch.reward + self.origin))
@@ -222,9 +232,11 @@ def mips(
 
         w(x, c) = sum_{a in c} pi(a|x) / sum_{a in c} mu(a|x)
 
-    which is exact if the log has the probability of every action (`propensities=` or `behavior=`).
+    over the eligible actions of the row, if these change (`eligible=`). It is exact if the log has
+    the probability of every (eligible) action (`propensities=` or `behavior=`).
     Otherwise w(x, c) is the mean of pi(A_t|X_t)/mu(A_t|X_t) over the rows of category c, which
-    assumes besides that it is the same in every context; `exact` and a note say so.
+    assumes besides that it is the same in every context, and for every list of eligible actions;
+    `exact` and a note say so.
 
     Args:
         log: the logged decisions.
@@ -240,8 +252,7 @@ def mips(
         contradict the propensities, as `piwo.evaluate` tests them.
 
     Raises:
-        UsageError: for actions without a category, a policy without full vectors, and a log with
-            eligible actions.
+        UsageError: for actions without a category, and a policy without full vectors.
         DataError: for rows that break a rule, and if no weight is finite.
 
     >>> log = Log.from_arrays(
@@ -260,12 +271,6 @@ def mips(
     check_kind("categories", categories, (Mapping, str), ": label -> category")
     bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     name = name or name_of(policy)
-    if log.columns.eligible is not None:
-        raise UsageError(
-            "the weight of a category is that of all its actions, and column "
-            f"{log.columns.eligible!r} says that only some of them are eligible in a row; use "
-            "piwo.evaluate, which weights each action among the eligible ones"
-        )
     log, ready = matched(log, {name: policy})
     if isinstance(categories, str):
         categories = _column_of_items(log.actions, categories)
@@ -274,7 +279,8 @@ def mips(
     notes: list[str] = [Note(f"assumes: {x}", kind="assumptions") for x in (ASSUMPTION, SUPPORT)]
     overlap = overlaps(log, {name: policy})[name]
     tested = PolicySums(target, IW(), bounded=math.isfinite(log.span))
-    exact = log.gives_full_distribution and log.propensity_error is None
+    lists = log.columns.eligible is not None and log.columns.propensities is not None
+    exact = (log.gives_full_distribution or lists) and log.propensity_error is None
     if exact:
         _require_full(target)
         sums, state = reduce(log, Joint((MarginalSums(target, places, log.origin), tested)))
@@ -282,7 +288,10 @@ def mips(
         weight, ess = sums.w / sums.total, effective_size(sums.w, sums.w2)
         rows, most = sums.rows, sums.max_weight
     else:
-        notes.append(Note(f"weights are estimated: {_CONTEXT_FREE}", kind="estimated-weights"))
+        reason = _CONTEXT_FREE
+        if log.columns.eligible is not None:
+            reason = _LIST_FREE
+        notes.append(Note(f"weights are estimated: {reason}", kind="estimated-weights"))
         sums_by = CategorySums(target, places, count, log.origin)
         by_category, state = reduce(log, Joint((sums_by, tested)))
         found, weight, ess, most = _estimated(by_category.sums, by_category.rows)

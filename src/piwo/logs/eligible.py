@@ -41,6 +41,8 @@ class Eligible:
     """(m,) action codes."""
     inline: pa.RecordBatch | None = None
     """(m rows) features of each pair, if the log has them inside; see `piwo.logs.inline`."""
+    propensities: npt.NDArray[np.float64] | None = None
+    """(m,) mu(a | X) of each pair, if the log has the probabilities of all eligible actions."""
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -65,19 +67,27 @@ class Eligible:
                 inline = self.inline
                 if inline is not None:
                     inline = inline.slice(starts[0], starts[-1] - starts[0])
-                return Eligible(starts - starts[0], self.codes[inside], inline)
+                mu = self.propensities
+                if mu is not None:
+                    mu = mu[inside]
+                return Eligible(starts - starts[0], self.codes[inside], inline, mu)
         kept = np.arange(len(self))[keep]
         starts = np.append(0, np.cumsum(self.sizes[kept]))
         # The pairs of each kept row, one after the other.
         pairs = np.repeat(self.starts[kept] - starts[:-1], self.sizes[kept])
         pairs = pairs + np.arange(starts[-1])
-        return Eligible(starts, self.codes[pairs], self._inline_at(pairs))
+        return Eligible(starts, self.codes[pairs], *self._at(pairs))
 
-    def _inline_at(self, pairs: npt.NDArray[Any]) -> pa.RecordBatch | None:
-        """Return the features of some pairs."""
-        if self.inline is None:
-            return None
-        return self.inline.take(pa.array(pairs))
+    def _at(
+        self, pairs: npt.NDArray[Any]
+    ) -> tuple[pa.RecordBatch | None, npt.NDArray[np.float64] | None]:
+        """Return the features and the propensities of some pairs."""
+        inline, mu = self.inline, self.propensities
+        if inline is not None:
+            inline = inline.take(pa.array(pairs))
+        if mu is not None:
+            mu = mu[pairs]
+        return inline, mu
 
     def with_inline(self, inline: pa.RecordBatch) -> Eligible:
         """Return the same pairs with features of each.
@@ -87,7 +97,7 @@ class Eligible:
         ... ).inline.num_rows
         1
         """
-        return Eligible(self.starts, self.codes, inline)
+        return Eligible(self.starts, self.codes, inline, self.propensities)
 
     def apart(self) -> Eligible:
         """Return the pairs with codes of their own, 0..m-1: each is an item of its row alone.
@@ -141,7 +151,7 @@ class Eligible:
         kept = np.flatnonzero(own >= 0)
         sizes = np.bincount(self.rows[kept], minlength=len(self))
         starts = np.append(0, np.cumsum(sizes))
-        return Eligible(starts, own[kept], self._inline_at(kept)), kept
+        return Eligible(starts, own[kept], *self._at(kept)), kept
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -221,11 +231,10 @@ def propensities_of(
     values: pa.Array,
     column: str,
     eligible: Eligible,
-    action: npt.NDArray[np.int32],
     findings: Findings,
     tolerance: float,
 ) -> npt.NDArray[np.float64] | None:
-    """Return the propensities of logged actions, (n,), from those of all eligible ones.
+    """Return the propensities of all eligible actions, (m,).
 
     None with the broken rules in `findings`.
 
@@ -233,7 +242,6 @@ def propensities_of(
         values: n lists of numbers, in the order of the eligible actions.
         column: the name to use in errors.
         eligible: of the n rows.
-        action: (n,) codes of the logged actions.
         findings: collects the rows that break a rule.
         tolerance: how far the sum of a row may be from 1.
     """
@@ -262,5 +270,5 @@ def propensities_of(
     broken = [findings.note(column, rule, advice, bad) for rule, advice, bad in rules]
     if any(broken):
         return None
-    propensities: npt.NDArray[np.float64] = numbers[eligible.places(action)]
+    propensities: npt.NDArray[np.float64] = numbers
     return propensities

@@ -7,7 +7,7 @@ their sum if the user asks for it (`normalize=True`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -140,7 +140,7 @@ def validate(
         vectors = _checked_vectors(vectors, "behavior", schema, findings)
     of_action = None
     if eligible is not None:
-        of_action = _in_lists(record, schema, findings, action, eligible)
+        eligible, of_action = _with_lists(record, schema, findings, action, eligible)
     elif vectors is not None and len(action) and action.min() >= 0:
         of_action = vectors[np.arange(len(action)), action]
     propensity, log_propensity = _propensity(record, schema, findings, of_action)
@@ -189,18 +189,25 @@ def rewards(
     return found
 
 
-def _in_lists(
+def _with_lists(
     record: pa.RecordBatch,
     schema: Schema,
     findings: Findings,
     action: npt.NDArray[np.int32],
     eligible: Eligible,
-) -> Floats | None:
-    """Return the propensities of the logged actions in lists of eligible ones; None: no lists."""
+) -> tuple[Eligible, Floats | None]:
+    """Return the eligible actions with their propensities, and those of the logged actions, (n,).
+
+    The latter are None if no lists were read.
+    """
     name = schema.columns.propensities
     if name is None or name not in record.schema.names:
-        return None
-    return propensities_of(record[name], name, eligible, action, findings, TOLERANCE)
+        return eligible, None
+    propensities = propensities_of(record[name], name, eligible, findings, TOLERANCE)
+    if propensities is None:
+        return eligible, None
+    every = replace(eligible, propensities=propensities)
+    return every, propensities[eligible.places(action)]
 
 
 def _of_behavior(

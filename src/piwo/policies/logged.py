@@ -13,6 +13,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.messages import argument
 from piwo.policies.blocks import Codes
 from piwo.policies.policy import ActionList, Policy, action_list
+from piwo.policies.restricted import spread_out
 from piwo.policies.state import State
 
 __all__ = ["Column", "LoggedOnly", "Logging"]
@@ -110,6 +111,9 @@ class Logging(LoggedOnly):
         Raises:
             UsageError: if the log has none.
         """
+        some = batch.eligible
+        if some is not None and some.propensities is not None:
+            return spread_out(some.propensities, some, len(self.actions))
         if batch.propensities is None:
             raise UsageError(
                 "the log has the propensity of the logged action only; name the "
