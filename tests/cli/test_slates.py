@@ -135,3 +135,48 @@ def test_a_log_of_vowpal_wabbit_states_its_columns(piwo, tmp_path: Path) -> None
     assert (one["rows"], one["value"]) == (3, 2.0)
     ran = piwo("slates", path, "--policy", "slate:1", "--rewards", "rs")
     assert (ran.code, "whose lines state slates" in ran.err) == (2, True)
+
+
+def test_learning_is_that_of_python_and_its_file_is_valued_on_other_rows(
+    piwo, tmp_path: Path
+) -> None:
+    from tests.slates.test_provenance import ITEMS as THREE
+    from tests.slates.test_provenance import world
+
+    for name, seed in (("old", 0), ("new", 1)):
+        pq.write_table(pa.table(world(800, seed)), tmp_path / f"{name}.parquet")
+    out = tmp_path / "page.piwo"
+    log = ("--rewards", "rs", "--behavior", "uniform", "--actions", ",".join(THREE))
+    old, new = tmp_path / "old.parquet", tmp_path / "new.parquet"
+    ran = piwo("slates", old, *log, "--context", "x", "--learn", out, "--seed", "3", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    rows = library.slates.read(
+        str(old), rewards="rs", behavior=library.slates.Uniform(THREE), actions=THREE, context="x"
+    )
+    made = library.slates.learn(rows, random_state=3)
+    expected = made.evaluation.to_dict()
+    assert ran.document["evaluation"]["value"] == expected["value"]
+    assert ran.document["evaluation"]["lower"] == expected["lower"]
+    saved = library.slates.load(out)
+    contexts = [[-1.0], [1.0]]
+    assert saved.act(contexts).slates == made.policy.act(contexts).slates
+    fresh = piwo("slates", new, *log, "--policy", out, "--estimator", "independent", "--json")
+    assert fresh.document["policies"][0]["lower"] is not None
+    again = piwo("slates", old, *log, "--policy", out)
+    assert again.code == 0
+    assert "the policy was learned from these rows (" in again.out
+    shown = piwo("slates", old, *log, "--context", "x", "--learn", out)
+    assert f"saved to {out}" in shown.out
+
+
+def test_learning_refuses_what_python_refuses(piwo, log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.piwo"
+    ran = piwo("slates", log, *COLUMNS, "--learn", out)
+    assert (ran.code, "linear in the context" in ran.err) == (2, True)
+    ran = piwo("slates", log, *COLUMNS, "--context", "s", "--learn", out)
+    assert (ran.code, "marginal" in ran.err) == (2, True)
+    ran = piwo("slates", log, *COLUMNS, "--context", "s", "--learn", out, "--policy", "uniform")
+    assert (ran.code, "leave out policies" in ran.err) == (2, True)
+    ran = piwo("slates", log, *COLUMNS, "--context", "s", "--learn", log)
+    assert ran.code == 2
+    assert not out.exists()

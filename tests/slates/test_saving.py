@@ -73,14 +73,10 @@ def test_learned_policies_say_from_which_rows(tmp_path: Path) -> None:
     policy = learned()
     policy.save(tmp_path / "p.piwo")
     again = slates.load(tmp_path / "p.piwo")
-    assert (
-        again.learned
-        == policy.learned
-        == {
-            "source": policy.learned_from.name,
-            "rows": len(policy.learned_from),
-        }
-    )
+    assert again.learned == policy.learned
+    assert again.learned is not None
+    kept = {name: again.learned[name] for name in ("source", "rows")}
+    assert kept == {"source": policy.learned_from.name, "rows": len(policy.learned_from)}
     found = slates.evaluate(log(), again)
     assert "learned-elsewhere" in [note.kind for note in found.notes]
     # in this process, the rows are known

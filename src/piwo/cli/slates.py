@@ -10,14 +10,14 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter
 
 import piwo
-from piwo.cli.answer import Answer
+from piwo.cli.answer import Answer, command_line
 from piwo.cli.log_options import LogPaths, action_labels, comma_list, number_of, range_of, whole
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.errors import UsageError
 from piwo.slates import SlateComparison, SlateLog, SlatePolicy
 from piwo.visible import number, table, visible, without_secrets
 
-__all__ = ["SlateOptions", "SlateTargets", "slates"]
+__all__ = ["SlateLearning", "SlateOptions", "SlateTargets", "slates"]
 
 
 @Parameter(name="*", group=Group("Columns of the log", sort_key=2))
@@ -81,6 +81,7 @@ class SlateOptions:
     position_weights: Annotated[
         str | None, Parameter(help="Weight of each slot in the value of a slate: 1,.5,.3.")
     ] = None
+    context: Annotated[str | None, Parameter(help="Columns for --learn: hour,device_*.")] = None
     user_behavior: Annotated[
         str | None,
         Parameter(
@@ -139,6 +140,7 @@ class SlateOptions:
             behavior=behavior,
             position_weights=weights,
             user_behavior=self.user_behavior,
+            context=comma_list([] if self.context is None else [self.context]),
             actions=actions,
             slots=self.most_slots,
             reward_range=range_of(self.reward_range, "--reward-range"),
@@ -221,7 +223,25 @@ def _named(word: str, log: SlateLog) -> SlatePolicy:
     return piwo.slates.load(word)
 
 
+@Parameter(name="*", group=Group("Policies", sort_key=1))
+@dataclass(frozen=True)
+class SlateLearning:
+    """Learning a policy, in place of naming some."""
+
+    learn: Annotated[
+        Path | None,
+        Parameter(
+            help="Learn one, save it here, value it on other rows.",
+            show=True,
+        ),
+    ] = None
+    alpha: Annotated[float, Parameter(help="Ridge penalty of --learn.")] = 1.0
+    holdout: Annotated[float, Parameter(help="Fraction of the rows that --learn holds out.")] = 0.5
+    seed: Annotated[int, Parameter(help="Of the split of --learn.", converter=whole)] = 0
+
+
 NO_COLUMNS = SlateOptions()
+NO_LEARNING = SlateLearning()
 NO_TARGETS = SlateTargets()
 
 
@@ -236,6 +256,7 @@ def slates(
         ),
     ] = None,
     targets: SlateTargets = NO_TARGETS,
+    learning: SlateLearning = NO_LEARNING,
     columns: SlateOptions = NO_COLUMNS,
     self_normalized: Annotated[
         bool,
@@ -256,8 +277,16 @@ def slates(
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
-    """Estimate what slate policies are worth, by each estimator and its assumption."""
+    """Estimate what slate policies are worth, by each estimator; or learn one."""
     rows = columns.read(log)
+    if learning.learn is not None:
+        chosen = (estimator, targets != NO_TARGETS, self_normalized, interval != "auto")
+        if any(chosen):
+            raise UsageError(
+                "--learn evaluates what it learns on held-out rows, by independent slots; leave "
+                "out policies, --estimator, --interval and --self-normalized"
+            )
+        return _learned(rows, learning, learning.learn, delta)
     found = piwo.slates.compare(
         rows,
         targets.named(rows),
@@ -267,6 +296,40 @@ def slates(
         delta=delta,
     )
     return Answer(_text(rows, found), _document(rows, found))
+
+
+def _learned(log: SlateLog, learning: SlateLearning, out: Path, delta: float) -> Answer:
+    """Learn a policy, save it, and say what it is worth."""
+    made = piwo.slates.learn(
+        log,
+        alpha=learning.alpha,
+        holdout=learning.holdout,
+        delta=delta,
+        random_state=learning.seed,
+    )
+    one = made.evaluation
+    made.policy.save(out, {"evaluation": one.to_dict()})
+    learned = made.policy.learned
+    assert learned is not None
+    lines = [
+        f"learned from {learned['rows']} rows of {log.source.name}, valued on {one.rows} others",
+        "",
+        *str(one).splitlines(),
+        "",
+        f"saved to {out}",
+        "",
+        f"next: {command_line(['piwo', 'policy', 'show', str(out)])}",
+    ]
+    facts = {**_facts(log, len(log)), "context": list(log.columns.context)}
+    return Answer(
+        "\n".join(map(visible, lines)),
+        {
+            "log": facts,
+            "policy": str(out),
+            "learned_from": learned["rows"],
+            "evaluation": one.to_dict(),
+        },
+    )
 
 
 def _text(log: SlateLog, found: SlateComparison) -> str:
@@ -329,11 +392,17 @@ def _level(found: SlateComparison) -> str:
 
 
 def _document(log: SlateLog, found: SlateComparison) -> dict[str, Any]:
+    page = found.to_dict()
+    facts = _facts(log, found.evaluations[0].rows)
+    return {"log": facts, "policies": page.pop("evaluations"), **page}
+
+
+def _facts(log: SlateLog, rows: int) -> dict[str, Any]:
+    """Return what the log is, as JSON has it."""
     columns = log.columns
-    first = found.evaluations[0]
-    facts = {
+    return {
         "source": log.source.name,
-        "rows": first.rows,
+        "rows": rows,
         "actions": len(log.actions),
         "slots": log.slots,
         "columns": {
@@ -346,5 +415,3 @@ def _document(log: SlateLog, found: SlateComparison) -> dict[str, Any]:
             "propensities": list(log.logger.numbers),
         },
     }
-    page = found.to_dict()
-    return {"log": facts, "policies": page.pop("evaluations"), **page}

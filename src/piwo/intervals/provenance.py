@@ -26,7 +26,15 @@ from piwo.reductions.reduce import reduce
 from piwo.reductions.row_sample import RowSample, RowSampleState
 from piwo.sources.table import TableSource
 
-__all__ = ["Overlap", "learned_from", "overlaps"]
+__all__ = [
+    "Overlap",
+    "digits_of",
+    "learned_from",
+    "more_than_chance",
+    "overlaps",
+    "read_sample",
+    "sample_to_record",
+]
 
 _RARELY_ALIKE = 0.05
 """Rows that are alike at most this often are distinguished by action and context alone."""
@@ -72,7 +80,7 @@ def overlaps(log: Log, policies: Mapping[Any, Any]) -> dict[Any, Overlap]:
         asked = (features, with_propensity, digits)
         if asked not in known:
             # Exact and rounded contexts are asked for one after the other: one pass for both.
-            rounding = digits or _digits(features)
+            rounding = digits or digits_of(features)
             exact, rounded = _sampled(log, features, with_propensity, rounding)
             known[features, with_propensity, None] = exact
             known[features, False, rounding] = rounded
@@ -190,22 +198,51 @@ def _compared(
     """
     if not kept:
         return None
-    then, repeated, with_propensity, digits = _read(kept)
-    # a share that the sample has never seen may still be up to about three in its size
-    chance = repeated + 3.0 / max(len(then.hashes), 1)
-    if chance > _MOSTLY_ALIKE or (with_propensity and _estimated(log)):
+    then, repeated, with_propensity, digits = read_sample(kept)
+    if _too_alike(then, repeated) or (with_propensity and _estimated(log)):
         return None
-    looked, found = sample(features, with_propensity, digits).within(then)
+    return more_than_chance(sample(features, with_propensity, digits), then, repeated)
+
+
+def more_than_chance(
+    now: RowSampleState, then: RowSampleState, repeated: float
+) -> tuple[bool, str] | None:
+    """Return whether more rows are in a sample than chance allows, and how many, in words.
+
+    None if the samples say nothing.
+
+    Args:
+        now: of the rows at hand.
+        then: of the rows that were learned from.
+        repeated: how often a new row has the hash of one of these, by chance.
+
+    >>> state = RowSampleState(400, np.arange(400, dtype=np.uint64), np.ones(400, np.int64))
+    >>> more_than_chance(state, state, 0.0)
+    (True, '400 of the 400 rows that were compared are among them')
+    """
+    if _too_alike(then, repeated):
+        return None
+    looked, found = now.within(then)
     if not looked:
         return None
-    # three standard deviations of the count by chance
-    expected = looked * chance
-    limit = expected + 3.0 * math.sqrt(expected)
+    # three standard deviations of the count by chance, and of how often rows are alike by chance,
+    # which is an estimate from the rows of the sample
+    expected = looked * _chance(then, repeated)
+    limit = expected + 3.0 * math.sqrt(expected * (1.0 + looked / max(len(then.hashes), 1)))
     verb = "are"
     if found < 2:
         verb = "is"
     said = f"{found or 'none'} of the {looked} rows that were compared {verb} among them"
     return found > limit, said
+
+
+def _chance(then: RowSampleState, repeated: float) -> float:
+    # a share that the sample has never seen may still be up to about three in its size
+    return repeated + 3.0 / max(len(then.hashes), 1)
+
+
+def _too_alike(then: RowSampleState, repeated: float) -> bool:
+    return _chance(then, repeated) > _MOSTLY_ALIKE
 
 
 def _shared(log: Log, then: Log) -> bool | None:
@@ -283,35 +320,54 @@ def _sampled(
 
 def _sample_record(log: Log, features: Features | None) -> dict[str, Any]:
     """Return what a file keeps of the rows of a log: hashes of a few, no row itself."""
-    digits = _digits(features)
+    digits = digits_of(features)
     found, rounded = _sampled(log, features, with_propensity=False, digits=digits)
     needed = found.repeated > _RARELY_ALIKE and not _estimated(log)
     if needed:
         # propensities may be given differently the next time, so they count only if necessary
         found, _ = _sampled(log, features, with_propensity=True, digits=digits)
-    record = {**_hashes_record(found), "propensity": needed}
+    record = {**sample_to_record(found), "propensity": needed}
     if digits is not None:
-        record["rounded"] = {**_hashes_record(rounded), "propensity": False, "digits": digits}
+        record["rounded"] = {**sample_to_record(rounded), "propensity": False, "digits": digits}
     return record
 
 
-def _digits(features: Features | None) -> int | None:
+def digits_of(features: Features | None) -> int | None:
     """Return to how many digits contexts are rounded, so that copies with fewer are recognized.
 
     A digit less than the copy is rounded to keeps most rows in place; few columns need more digits
     to tell rows apart.
+
+    >>> digits_of(None) is None
+    True
     """
     if features is None:
         return None
     return 3 if features.width <= _FEW_COLUMNS else 2
 
 
-def _hashes_record(found: RowSampleState) -> dict[str, Any]:
+def sample_to_record(found: RowSampleState) -> dict[str, Any]:
+    """Return a sample as JSON has it.
+
+    >>> sample_to_record(RowSampleState())["rows"]
+    0
+    """
     hashes = base64.b64encode(found.hashes.astype("<u8").tobytes()).decode()
     return {"rows": found.rows, "repeated": found.repeated, "hashes": hashes}
 
 
-def _read(kept: Mapping[str, Any]) -> tuple[RowSampleState, float, bool, int | None]:
+def read_sample(kept: Mapping[str, Any]) -> tuple[RowSampleState, float, bool, int | None]:
+    """Return a sample from its record, how often rows are alike, and what its hashes are of.
+
+    The last two are whether propensities count, and how many digits of the context do.
+
+    Raises:
+        FileError: for a damaged record.
+
+    >>> one = RowSampleState(1, np.array([7], np.uint64), np.array([1]))
+    >>> read_sample({**sample_to_record(one), "propensity": False})[0].hashes.tolist()
+    [7]
+    """
     try:
         read = np.frombuffer(base64.b64decode(kept["hashes"], validate=True), "<u8")
         rows, repeated = int(kept["rows"]), float(kept["repeated"])

@@ -22,6 +22,8 @@ __all__ = [
     "content_hashes",
     "context_hashes",
     "label_hashes",
+    "rounded",
+    "smallest",
 ]
 
 SAMPLED = 2048
@@ -51,7 +53,7 @@ class RowSampleState(State):
     def merge(self, other: RowSampleState) -> RowSampleState:
         """Return the sample of both parts together."""
         both = np.concatenate([self.hashes, other.hashes])
-        return _smallest(self.rows + other.rows, both, np.concatenate([self.counts, other.counts]))
+        return smallest(self.rows + other.rows, both, np.concatenate([self.counts, other.counts]))
 
     @property
     def repeated(self) -> float:
@@ -127,7 +129,7 @@ class RowSample(Reduction[RowSampleState]):
             h = scramble(h ^ _bits(batch.propensity))
         if self.with_context and batch.context is not None:
             h = scramble(h ^ context_hashes(rounded(batch.context, self.digits)))
-        return state.merge(_smallest(len(batch), h, np.ones(len(h), np.int64)))
+        return state.merge(smallest(len(batch), h, np.ones(len(h), np.int64)))
 
 
 def context_hashes(context: Floats) -> Hashes:
@@ -175,7 +177,17 @@ def rounded(values: Floats, digits: int | None) -> Floats:
     return found
 
 
-def _smallest(rows: int, hashes: Hashes, counts: Counts) -> RowSampleState:
+def smallest(rows: int, hashes: Hashes, counts: Counts) -> RowSampleState:
+    """Return the sample of rows from their hashes.
+
+    Args:
+        rows: how many there are.
+        hashes: (n,) in any order, with repeats.
+        counts: (n,) rows of each entry.
+
+    >>> smallest(3, np.array([9, 5, 9], np.uint64), np.ones(3, np.int64)).counts.tolist()
+    [1, 2]
+    """
     kept, place = np.unique(hashes, return_inverse=True)
     summed = np.bincount(place, weights=counts, minlength=len(kept)).astype(np.int64)
     return RowSampleState(rows, kept[:SAMPLED].copy(), summed[:SAMPLED].copy())

@@ -30,6 +30,7 @@ from piwo.scores.slot_weights import least_of_product, least_of_ranking
 from piwo.slates.estimators import SlateEstimator, slate_estimator
 from piwo.slates.log import SlateLog
 from piwo.slates.policy import SlatePolicy
+from piwo.slates.provenance import overlap_of
 from piwo.slates.result import SlateEvaluation, SlotValue
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.sources.clusters import Cluster
@@ -453,6 +454,14 @@ def reason_against(
             "the policy was learned from these rows; evaluate it on held-out rows (SlateLog.split)",
             kind="in-sample",
         )
+    if policy.learned_from is None:
+        overlap = overlap_of(log, policy)
+        if overlap.certain:
+            return Note(
+                f"the policy was learned from these rows ({overlap.how}); evaluate it on rows that "
+                "it has not seen",
+                kind="in-sample",
+            )
     if interval != "normal":
         obstacle = unprovable(log.roles, log.learning, ())
         if obstacle is not None:
@@ -538,10 +547,11 @@ def _of_rows(log: SlateLog, policy: SlatePolicy, interval: str, why_not: Note | 
     notes += undeclared_units(columns, log.source.schema)
     if policy.learned is not None and policy.learned_from is None and why_not is None:
         rows, source = policy.learned["rows"], policy.learned["source"]
+        how = overlap_of(log, policy).how or "its file does not hold them"
         notes.append(
             Note(
                 f"assumes that these are other rows than the {rows} of {source!r} from which the "
-                "policy was learned: its file does not hold them",
+                f"policy was learned: {how}",
                 kind="learned-elsewhere",
             )
         )

@@ -16,6 +16,7 @@ from piwo.scores import Score
 from piwo.slates.evaluate import evaluate
 from piwo.slates.log import SlateLog
 from piwo.slates.policies import GreedySlate
+from piwo.slates.provenance import record_of
 from piwo.slates.result import SlateEvaluation
 
 __all__ = ["LearnedSlate", "learn"]
@@ -112,7 +113,12 @@ def learn(
         coef.append(policy.coef)
         intercept.append(policy.intercept)
     learned = GreedySlate(
-        log.actions, features, np.stack(coef), np.stack(intercept), learned_from=parts.train
+        log.actions,
+        features,
+        np.stack(coef),
+        np.stack(intercept),
+        learned_from=parts.train,
+        record=record_of(parts.train, features),
     )
     found = evaluate(
         parts.test, learned, estimator="independent", delta=delta, name="learned slates"

@@ -59,6 +59,8 @@ class SlateLog:
     """Which rows it has; None: all of the source."""
     grouped: dict[int, Source] = field(default_factory=dict, compare=False)
     """id of a source -> its rows by unit."""
+    samples: dict[Any, Any] = field(default_factory=dict, compare=False)
+    """What is known of its rows; see `piwo.slates.provenance`."""
 
     def __repr__(self) -> str:
         named = []

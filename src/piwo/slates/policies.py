@@ -513,7 +513,8 @@ class GreedySlate(OneSlate):
             raise ValueError("it has NaN or infinite numbers")
         learned = state.parameters["learned"]
         if learned is not None:
-            learned = {"source": str(learned["source"]), "rows": int(learned["rows"])}
+            kept = {"sample": learned["sample"]} if "sample" in learned else {}
+            learned = {"source": str(learned["source"]), "rows": int(learned["rows"]), **kept}
         return cls(actions, state.features, coef, intercept, record=learned)
 
     def shown(self, matrix: Floats, slots: int) -> Codes:
