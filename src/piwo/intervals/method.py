@@ -399,10 +399,9 @@ def lacking(log: Log, policy: Policy) -> str | None:
     if log.propensity_error is not None:
         return "it needs the exact propensity of every action, and these are known approximately"
     if log.columns.eligible is not None:
-        # lists of propensities are read for the logged action alone
         return (
-            "control variates are not made for eligible actions, whose lists of propensities are "
-            "read for the action taken"
+            "control variates are not made for eligible actions that change from row to row; use "
+            "an interval of the weights of the actions taken, such as the default"
         )
     if not log.gives_full_distribution:
         # `behavior` is the alternative in Python; the command has the option for vectors only
