@@ -14,6 +14,7 @@ HEAVY = (
     "jinja2",
     "joblib",
     "matplotlib",
+    "mlflow",
     "numba",
     "nutpie",
     "pandas",

@@ -524,6 +524,12 @@ CALLS: dict[str, Call] = {
         {**EVALUATE, "policy": UNIFORM, "q": None, "baseline": None, "name": "one"},
     ),
     "compare": (piwo.compare, {**EVALUATE, "policies": BOTH, "q": None, "baseline": None}),
+    "mlflow.save_model": (piwo.mlflow.save_model, {"policy": LINEAR, "path": "model"}),
+    # of a policy that cannot be saved, so that no run begins
+    "mlflow.log_model": (
+        piwo.mlflow.log_model,
+        {"policy": policies.RowChoices([0], [0, 1]), "name": "policy", "report": None},
+    ),
     "to_onnx": (
         policies.to_onnx,
         {"policy": policies.LinearGreedy([[1.0], [0.0]], [0.0, 0.0], ["a", "b"]), "path": "p.onnx"},

@@ -45,7 +45,7 @@ from piwo.policies import load
 from piwo.scores import IW, IX, LS, BaselineRelative, Clip, DoublyRobustLS, LSLinear, PseudoLoss
 
 if TYPE_CHECKING:
-    from piwo import learners, plots, report, serve, simulate, sklearn, slates
+    from piwo import learners, mlflow, plots, report, serve, simulate, sklearn, slates
     from piwo.learners import (
         PIWO,
         Auto,
@@ -109,6 +109,7 @@ __all__ = [
     "learners",
     "load",
     "logs",
+    "mlflow",
     "oracles",
     "plots",
     "policies",
@@ -131,7 +132,9 @@ __all__ = [
 _LEARNERS = frozenset(
     {"PIWO", "Auto", "Candidate", "GibbsLinear", "PACBayes", "PACBayesLinear", "PIWOGrid"}
 )
-_MODULES = frozenset({"learners", "plots", "report", "serve", "simulate", "sklearn", "slates"})
+_MODULES = frozenset(
+    {"learners", "mlflow", "plots", "report", "serve", "simulate", "sklearn", "slates"}
+)
 
 
 def __getattr__(name: str) -> Any:
