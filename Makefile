@@ -122,6 +122,7 @@ format: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing/public_names.py tests/typing/user_script.py
+	$(BIN)/pyright --level error tests/typing/user_script.py
 	MYPYPATH=. $(BIN)/mypy benchmarks/*.py
 	MYPYPATH=. $(BIN)/mypy --explicit-package-bases benchmarks/statistics benchmarks/quality
 

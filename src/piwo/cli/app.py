@@ -85,6 +85,9 @@ def make_app(all_options: bool = False) -> App:
     policy.command(show)
     policy.command(act)
     app.command(policy)
+    app.register_install_completion_command(
+        help="Install completion of commands and options in bash, zsh or fish.", sort_key=11
+    )
     return app
 
 
