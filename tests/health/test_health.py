@@ -172,6 +172,13 @@ def test_a_policy_that_stays_with_logged_actions_does_not_mind_the_others() -> N
     assert health.policy == "constant:2"
 
 
+def test_an_array_has_no_name_and_is_called_the_policy() -> None:
+    health = piwo.check(uniform_log(actions=range(12)), np.eye(12)[np.full(2000, 11)])
+    assert health.policy == "policy"
+    assert "the policy never takes a logged action" in texts(health, "unfit")
+    assert "\npolicy: effective sample size" in str(health)
+
+
 def test_missing_mass_within_logged_actions() -> None:
     # Action b is only ever tried in the first half of the contexts.
     rng = np.random.default_rng(0)

@@ -15,8 +15,8 @@ import pytest
 import piwo
 from piwo.decision import Units
 from piwo.report import describe, page
-from piwo.report.charts import percent, weight_bars
-from piwo.report.details import GAMMAS
+from piwo.report.charts import pairs, percent, weight_bars
+from piwo.report.details import GAMMAS, ActionShare
 from piwo.report.forest import forest_of
 
 pytest.importorskip("jinja2")
@@ -48,7 +48,11 @@ def test_numbers_of_the_page_are_those_of_compare() -> None:
     assert made.decision == piwo.decide(
         found, health=made.health, units=Units("clicks", 100.0, "visits")
     )
-    assert made.health == piwo.check(log, constants(log)["only B"])
+    # The page calls the policy by the name that was given, in every sentence.
+    checked = piwo.check(log, constants(log)["only B"])
+    assert made.health is not None
+    assert replace(made.health, policy=checked.policy) == checked
+    assert made.health.policy == "only B"
     assert {one.action: one.then for one in made.details.mix} == {"A": 0.0, "B": 1.0}
     text = page(made)
     assert f'<h1 id="answer">{made.decision.sentence.replace(chr(39), "&#39;")}' in text
@@ -210,3 +214,24 @@ def test_shares_and_weights_in_words() -> None:
     ]
     health = piwo.check(log_of())
     assert sum(int(bar.words.split()[0].replace(",", "")) for bar in weight_bars(health)) == 2000
+
+
+def test_an_array_is_called_by_the_name_that_it_was_given() -> None:
+    log = log_of(200)
+    few = np.tile([0.05, 0.95], (200, 1))
+    made = describe(log, {"mostly B": few})
+    assert made.health is not None
+    (text,) = [one.text for one in made.health.findings if one.kind == "effective-sample"]
+    assert "for the mostly B policy" in text
+    assert "policy policy" not in page(made)
+
+
+def test_bars_of_small_shares_end_where_the_shares_end() -> None:
+    mix = [ActionShare(str(i), 0.002, 0.04) for i in range(3)]
+    mix += [ActionShare("other", 0.9, 0.8), ActionShare("never", 0.0, 0.0)]
+    bars, _ = pairs(mix[:3])
+    assert {(bar.today, bar.then) for bar in bars} == {(5.0, 100.0)}
+    # one axis for all pairs, and no bar without a share
+    bars, _ = pairs(mix)
+    assert [(bar.today, bar.then) for bar in bars[2:]] == [(0.222, 4.444), (100.0, 88.889), (0, 0)]
+    assert pairs(mix[4:])[0][0].then == 0.0

@@ -51,7 +51,7 @@ from piwo.reductions.set_sizes import SetSizes, SizeState
 from piwo.scores import IW
 from piwo.scores.ratio import log1p_ratio, over_propensity
 
-__all__ = ["ActionEvidence", "ContextGaps", "EvidenceState", "GapState", "check"]
+__all__ = ["ActionEvidence", "ContextGaps", "EvidenceState", "GapState", "check", "check_named"]
 
 _BETS = BETS[2:26:2]
 """8, 2, 1/2, ..., 2e-6: the best bet on one of K actions, taken c times too often, is about
@@ -100,10 +100,28 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     >>> check(lying).verdict
     'unfit'
     """
-    bounds.log_inv_delta(delta)  # 0 < delta < 1
-    asked, name, given = {}, "uniform", log
+    name = "uniform"
     if policy is not None:
         name = name_of(policy)
+    return check_named(log, name, policy, delta)
+
+
+def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) -> Health:
+    """Return `check` of a policy that the text calls by a name.
+
+    Args:
+        log: see `check`; so are those that follow.
+        name: of the policy.
+        policy: None: the uniform policy.
+        delta: see `check`.
+
+    >>> log = Log.from_arrays(action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000)
+    >>> check_named(log, "even", Uniform(log.actions)).policy
+    'even'
+    """
+    bounds.log_inv_delta(delta)  # 0 < delta < 1
+    asked, given = {}, log
+    if policy is not None:
         asked[name] = policy
     log, ready = matched(log, asked)
     log.require_unique_keys()

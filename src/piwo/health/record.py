@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from piwo.display import Display
 from piwo.evaluation.record import rows_text
+from piwo.intervals.matching import UNNAMED
 from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
 from piwo.messages import argument, rendered
@@ -30,6 +31,7 @@ __all__ = [
     "WeightBin",
     "health_text",
     "label_text",
+    "policy_text",
 ]
 
 Verdict = Literal["fit", "fit with care", "unfit"]
@@ -418,6 +420,17 @@ def label_text(label: object) -> str:
     return text
 
 
+def policy_text(name: str) -> str:
+    """Return a policy in words, after "the" or at the start of a line.
+
+    >>> policy_text("uniform"), policy_text("policy")
+    ('uniform policy', 'policy')
+    """
+    if name == UNNAMED:
+        return name
+    return f"{name} policy"
+
+
 def health_text(health: Health, *, explain: bool = False) -> str:
     """Return the report: the answer, findings, and the first rows of each table.
 
@@ -469,7 +482,7 @@ def _summary(health: Health) -> list[str]:
         f"{rows}, actions {health.actions} ({health.actions_logged} logged)",
         f"mean {reward} {number(health.mean_reward)}",
         f"propensities: smallest {least}, median about {middle}, to a factor of two",
-        f"{health.policy} policy: effective sample size {_whole(health.ess)}",
+        f"{policy_text(health.policy)}: effective sample size {_whole(health.ess)}",
         f"mean weight {number(health.mean_weight)}{z}, {largest}",
         f"share of all weight in the heaviest rows: {shares}",
         *_detectable(health),

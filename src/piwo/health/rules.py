@@ -15,6 +15,7 @@ from piwo.health.record import (
     Severity,
     UnitColumn,
     label_text,
+    policy_text,
 )
 from piwo.messages import argument, rendered
 from piwo.visible import number, p_value
@@ -76,7 +77,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
     kind = "effective-sample"
     if health.max_weight == 0:
         text = (
-            f"the {health.policy} policy never takes a logged action: all "
+            f"the {policy_text(health.policy)} never takes a logged action: all "
             f"{health.rows} weights are 0; value it on a log whose logger took its "
             "actions"
         )
@@ -88,7 +89,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
         ess, size = health.ess, f"ESS {_size_text(health.ess)} of {health.count:,}"
     start = (
         f"an effective sample of {_counted(ess, health.counted)} ({size}) "
-        f"for the {health.policy} policy"
+        f"for the {policy_text(health.policy)}"
     )
     heavy = health.heaviest[: min(max(1, math.ceil(ess)), _NAMED)]
     named = [_heavy(row) for row in heavy]
@@ -134,7 +135,7 @@ def _missing(health: Health) -> Iterator[HealthFinding]:
     if not far_below or unexplained < 0.1:
         return
     text = (
-        f"the mean weight of the {health.policy} policy is {health.mean_weight:.4g}, "
+        f"the mean weight of the {policy_text(health.policy)} is {health.mean_weight:.4g}, "
         f"expected 1: about {_percent(gone)} of what it plays is not in the log (or "
         "the propensities are too large); nothing is known of the rewards there"
     )
@@ -333,9 +334,9 @@ def _coverage(health: Health) -> Iterator[HealthFinding]:
     mass = health.unsupported_mass
     if missing == 0 and mass:
         text = (
-            f"the {health.policy} policy gives probability {mass:.4g} to actions that the logger "
-            "could not take there (propensity 0); what they would have earned is unknown: log "
-            "them, or keep new policies away from them"
+            f"the {policy_text(health.policy)} gives probability {mass:.4g} to actions that the "
+            "logger could not take there (propensity 0); what they would have earned is unknown: "
+            "log them, or keep new policies away from them"
         )
         yield _finding("never-logged", _severity_of_share(mass), text)
     if missing == 0:
@@ -345,7 +346,7 @@ def _coverage(health: Health) -> Iterator[HealthFinding]:
         named += ", ..."
     text = f"{missing} of {health.actions} actions were never logged ({named})"
     if mass is not None:
-        text += f"; the {health.policy} policy gives them probability {mass:.4g}"
+        text += f"; the {policy_text(health.policy)} gives them probability {mass:.4g}"
     text += (
         "; what they would have earned is unknown: log them, or keep new policies away from them"
     )

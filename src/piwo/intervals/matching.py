@@ -22,6 +22,7 @@ from piwo.reductions.reduce import reduce
 from piwo.sources.frames import is_frame
 
 __all__ = [
+    "UNNAMED",
     "actions_logged_once",
     "check_actions_known",
     "check_kinds",
@@ -32,6 +33,9 @@ __all__ = [
     "unknown_actions",
     "whole_length",
 ]
+
+UNNAMED = "policy"
+"""What an array, a column or a function is called, which has no name of its own."""
 
 
 def matched(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Policy]]:
@@ -188,7 +192,7 @@ def name_of(policy: Any) -> str:
     >>> name_of([0.5, 0.5])
     'policy'
     """
-    return str(getattr(policy, "called", "policy"))
+    return str(getattr(policy, "called", UNNAMED))
 
 
 def _as_policy(policy: Any, log: Log) -> Policy:

@@ -66,7 +66,7 @@ class Pair:
 
     action: str
     today: float
-    """In percent, as the length of its bar is."""
+    """Length of its bar, in percent of the longest bar of all pairs."""
     then: float
     words: str
 
@@ -76,6 +76,8 @@ def pairs(mix: Sequence[ActionShare]) -> tuple[tuple[Pair, ...], str]:
 
     >>> pairs([ActionShare("a", 0.25, 1.0)])
     ((Pair(action='a', today=25.0, then=100.0, words='25 % → 100 %'),), '')
+    >>> pairs([ActionShare("a", 0.01, 0.04)])
+    ((Pair(action='a', today=25.0, then=100.0, words='1 % → 4 %'),), '')
     """
     count = min(_PAIRS, len(mix))
     least = _SMALL * abs(mix[0].then - mix[0].today) if mix else 0.0
@@ -84,9 +86,12 @@ def pairs(mix: Sequence[ActionShare]) -> tuple[tuple[Pair, ...], str]:
     ):
         count -= 1
     made = []
+    # Of hundreds of actions each has a small share: the axis ends at the largest that is shown.
+    most = max((max(one.today, one.then) for one in mix[:count]), default=0.0) or 1.0
     for one in mix[:count]:
-        today, then = 100.0 * one.today, 100.0 * one.then
-        made.append(Pair(one.action, round(today, 3), round(then, 3), _change(today, then)))
+        words = _change(100.0 * one.today, 100.0 * one.then)
+        today, then = 100.0 * one.today / most, 100.0 * one.then / most
+        made.append(Pair(one.action, round(today, 3), round(then, 3), words))
     rest = mix[count:]
     if not rest:
         return tuple(made), ""
@@ -96,7 +101,15 @@ def pairs(mix: Sequence[ActionShare]) -> tuple[tuple[Pair, ...], str]:
 
 
 def _change(today: float, then: float) -> str:
-    return f"{percent(today)} → {percent(then)}"
+    """Return two shares of a hundred as text, with a decimal more if they would look alike.
+
+    >>> _change(25.0, 100.0), _change(10.4, 9.96)
+    ('25 % → 100 %', '10.4 % → 10.0 %')
+    """
+    before, after = percent(today), percent(then)
+    if before == after and f"{today:.1f}" != f"{then:.1f}":
+        before, after = f"{today:.1f} %", f"{then:.1f} %"
+    return f"{before} → {after}"
 
 
 def percent(share: float) -> str:

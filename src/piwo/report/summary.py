@@ -17,7 +17,8 @@ from piwo.evaluation import Evaluation
 from piwo.evaluation.evaluate import Summed, compare_summing
 from piwo.evaluation.record import notes_together
 from piwo.evaluation.request import Request
-from piwo.health import Health, check
+from piwo.health import Health
+from piwo.health.check import check_named
 from piwo.logs.log import Log
 from piwo.logs.periods import Periods
 from piwo.logs.reader import Reader
@@ -283,7 +284,7 @@ def describe(
     return summarize(
         log,
         evaluations,
-        check(log, policies[best]),
+        check_named(log, best, policies[best]),
         certificates,
         at_least,
         units=units,
