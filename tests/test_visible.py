@@ -94,6 +94,9 @@ PRINTED: dict[str, Callable[[str], object]] = {
         piwo.compare(log_of("a"), {name: Constant("a", ["a", "b"])}),
         units=piwo.Units(name[:4], decisions=name[:4]),
     ),
+    "Gate": lambda name: piwo.gate(
+        log_of("a"), piwo.compare(log_of("a"), {name: Constant("a", ["a", "b"])})
+    ),
     "SlateComparison": lambda name: piwo.slates.compare(
         SLATES, {name: piwo.slates.Deterministic(["a"])}
     ),

@@ -545,6 +545,16 @@ CALLS: dict[str, Call] = {
             "assumes": None,
         },
     ),
+    "gate": (
+        piwo.gate,
+        {
+            "log": LOG,
+            "evaluations": EVALUATIONS,
+            "policies": None,
+            "at_least": 0.1,
+            "independent_rows": False,
+        },
+    ),
     "select": (
         piwo.select,
         {

@@ -38,6 +38,7 @@ from piwo.evaluation import (
     weights,
 )
 from piwo.formats import from_obp, join, to_obp
+from piwo.gates import Gate, gate
 from piwo.health import Health, check
 from piwo.logs import Actions, Features, Log, read
 from piwo.oracles import gains
@@ -73,6 +74,7 @@ __all__ = [
     "Evaluation",
     "Features",
     "FileError",
+    "Gate",
     "GibbsLinear",
     "Health",
     "LSLinear",
@@ -104,6 +106,7 @@ __all__ = [
     "formats",
     "from_obp",
     "gains",
+    "gate",
     "intervals",
     "join",
     "learners",

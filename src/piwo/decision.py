@@ -39,6 +39,16 @@ _WEAKENING = (
     "unverified",
 )
 """Notes on what the statement assumes, or on what speaks against it."""
+_UNPROVABLE = (
+    "propensity-mismatch",
+    "contradicted",
+    "thinned",
+    "learning-units",
+    "learning-at-random",
+    "condition",
+    "in-sample-baseline",
+)
+"""Notes that say why the improvement has no bound."""
 _DOUBTFUL = ("assumptions", "estimated-weights", "marginal-interval")
 """Notes on values that rest on an assumption about the actions (MIPS)."""
 _UNSUPPORTED = 0.01
@@ -370,6 +380,10 @@ def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
     today = one.logging_value
     if one.baseline is not None:
         today = one.baseline_value
+    unproved = one.no_interval
+    if unproved is None and one.improvement_lower is None:
+        # An asymptotic interval is there, and says itself why nothing is proved.
+        unproved = next((note for note in one.notes if note.kind in _UNPROVABLE), None)
     return _Candidate(
         name=one.name,
         value=one.value,
@@ -377,7 +391,7 @@ def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
         gain_upper=one.improvement_upper,
         today=today,
         refused=tuple(refused),
-        unproved=one.no_interval,
+        unproved=unproved,
         unsupported=one.unsupported_mass,
         notes=one.notes,
     )

@@ -50,7 +50,7 @@ def test_a_gate_refuses_rows_of_users_that_are_not_declared(piwo, log) -> None:
     refused = piwo(*words)
     assert refused.code == 1
     line = "gate: column 'user_id' has about 5 rows a value, which depend on each other: declare "
-    assert line + "--unit user_id, or say --independent-rows" in refused.out
+    assert line + "--unit=user_id, or say --independent-rows" in refused.out
     assert refused.out.startswith("Cannot be told: column 'user_id' has about 5 rows a value")
     assert piwo(*words, "--unit", "user_id").code == 0
     assert piwo(*words, "--independent-rows").code == 0

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
-from piwo.cli.dependence import dependence
 from piwo.cli.explain import POLICIES, SEGMENTS, ExplainOption, explained
 from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
@@ -94,36 +93,30 @@ def evaluate(
     decision = piwo.decide(found, at_least=terms.at_least, assumes=rows.assumption)
     lines = [visible(decision.sentence), ""]
     lines += _report(rows, found, _log_name(rows, log, columns.where), explain)
-    refused: dict[str, list[str]] = {}
-    result = None
+    result, passed = None, True
     if gate:
-        # A baseline that is evaluated as well is not better than itself.
-        judged = {name: one for name, one in found.items() if name != baseline}
-        if asked_of:
-            judged = {name: found[name] for name in asked_of}
-        dependent = dependence(rows, columns.independent_rows)
-        if dependent is not None:
-            lines[0] = visible(f"Cannot be told: {dependent}")
-        refused = _refusals(judged, terms.at_least, dependent)
-        unproved = _unproved(judged)
+        verdict = piwo.gate(
+            rows,
+            found,
+            policies=asked_of or None,
+            at_least=terms.at_least,
+            independent_rows=columns.independent_rows,
+        )
+        if verdict.dependent is not None:
+            lines[0] = visible(f"Cannot be told: {verdict.dependent}")
         exempt = ""
         if baseline is not None and baseline in found:
             exempt = f" ({found[baseline].over} itself is exempt)"
         if len(found) > 1:
-            lines.append(visible(f"gate: asks of {', '.join(judged)}"))
-        lines += terms.gate_lines(_by_reason(refused), unproved, exempt)
+            lines.append(visible(f"gate: asks of {', '.join(verdict.policies)}"))
+        lines += terms.gate_lines(verdict.reasons, verdict.open, exempt)
         if not interval_named(estimate.interval).certifies:
             lines.append(
                 "gate: improvements are judged by bets, with a finite-sample bound, whatever the "
                 f"interval ({visible(first.interval)})"
             )
-        result = {
-            "passed": not refused,
-            "at_least": terms.at_least,
-            "policies": list(judged),
-            "refused": refused,
-            "open": unproved,
-        }
+        result = {"passed": verdict.passed, **verdict.to_dict()}
+        passed = verdict.passed
     selection = _selection(found)
     chosen = None if selection is None else selection.to_dict()
     return Answer(
@@ -136,7 +129,7 @@ def evaluate(
             "gate": result,
             "notes": [_joint_claim(found, rows.assumption)],
         },
-        code=int(bool(refused)),
+        code=int(not passed),
     )
 
 
@@ -263,14 +256,9 @@ def records(found: Mapping[str, piwo.Evaluation]) -> list[dict[str, Any]]:
     """Return the evaluations as JSON has them."""
     rows = []
     for one in found.values():
-        computed = {"in_sample": one.in_sample, "certified": _certified(one)}
+        computed = {"in_sample": one.in_sample, "certified": one.certified_better}
         rows.append({**one.to_dict(), **computed})
     return rows
-
-
-def _certified(one: piwo.Evaluation) -> bool:
-    """Whether a policy is certified better than what it is compared with."""
-    return one.improvement_lower is not None and one.improvement_lower > 0
 
 
 def _asked_of(gate: bool, named: Sequence[str] | None, policies: PolicyOptions) -> list[str]:
@@ -289,50 +277,6 @@ def _asked_of(gate: bool, named: Sequence[str] | None, policies: PolicyOptions) 
                 f"--gate-policy got {name!r}, expected one of the policies: {', '.join(known)}"
             )
     return chosen
-
-
-def _refusals(
-    found: Mapping[str, piwo.Evaluation], at_least: float | None, dependent: str | None = None
-) -> dict[str, list[str]]:
-    """Return name -> why the gate refuses a policy; those that pass are left out.
-
-    Args:
-        found: the evaluations.
-        at_least: the least value that must be certified; None: none was asked for.
-        dependent: why the rows are not independent; None: nothing speaks against it.
-    """
-    refused = {}
-    for name, one in found.items():
-        why = []
-        if dependent is not None:
-            why.append(dependent)
-        if not _certified(one):
-            why.append(f"not certified better than {one.over}")
-        if at_least is not None and not one.reaches(at_least):
-            why.append(
-                f"not certified to be worth at least {at_least:g}, by the lower end of the interval"
-            )
-        why += [str(each) for each in one.guardrails if each.harmful]
-        if why:
-            refused[name] = why
-    return refused
-
-
-def _by_reason(refused: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the reasons of a refusal in words, each once, with the policies that it is about."""
-    names: dict[str, list[str]] = {}
-    for name, why in refused.items():
-        for one in why:
-            names.setdefault(one, []).append(name)
-    return [f"{why}: {', '.join(about)}" for why, about in names.items()]
-
-
-def _unproved(found: Mapping[str, piwo.Evaluation]) -> list[str]:
-    """Return the guardrails that are certified neither way, in words."""
-    unproved = []
-    for name, one in found.items():
-        unproved += [f"{name}: {each}" for each in one.guardrails if each.answer == "open"]
-    return unproved
 
 
 def _log_name(log: piwo.Log, paths: list[str], where: str | None) -> str:

@@ -14,7 +14,6 @@ import piwo
 from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
-from piwo.cli.dependence import dependence
 from piwo.cli.explain import CANDIDATES, ExplainOption, explained
 from piwo.cli.learn_options import AUTO, DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
@@ -32,6 +31,7 @@ from piwo.evaluation.segment import segments_note
 from piwo.evaluation.segments import SegmentRequest
 from piwo.learners.report import CandidateReport, LearningReport
 from piwo.learners.terms import guardrails_of_learned, segments_of_learned
+from piwo.logs.unit_columns import dependent_rows
 from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
@@ -91,8 +91,8 @@ def learn(
     }
     metadata = {"certificate": certificate.to_dict(), "training": training}
     dependent = None
-    if gate:
-        dependent = dependence(rows, columns.independent_rows)
+    if gate and not columns.independent_rows:
+        dependent = dependent_rows(rows)
     refused = gate and (report.in_sample or bool(certificate.refusals) or dependent is not None)
     # A refused policy must not run, and the one that runs today may be in this file.
     if not refused:

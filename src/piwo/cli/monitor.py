@@ -12,7 +12,6 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
-from piwo.cli.dependence import dependence
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
@@ -117,13 +116,6 @@ def monitor(
     with locked(state):
         named = policies.named()
         rows = _read(log, named, policies, columns, state)
-        dependent = dependence(rows, columns.independent_rows)
-        if dependent is not None:
-            # A monitor has no units.
-            raise UsageError(
-                f"{visible(dependent.partition(':')[0])}: a monitor needs independent rows; "
-                "evaluate the whole log with --unit and --horizon, or say --independent-rows"
-            )
         made: dict[str, Policy] = {}
         for name, one in named.items():
             made[name] = one.make(rows.actions)
@@ -139,7 +131,9 @@ def monitor(
         )
         if state.exists():
             watch = _resumed(watch, made, state)
-        watch = watch.update(rows, date=date, all_new=all_new)
+        watch = watch.update(
+            rows, date=date, all_new=all_new, independent_rows=columns.independent_rows
+        )
         watch.save(state)
     return _answer(watch, rows, state, html, log, policies)
 

@@ -143,8 +143,11 @@ class Evaluation(Record):
     @property
     def bounds_hold(self) -> bool:
         """Whether it has finite-sample bounds that the rows do not contradict."""
-        contradicted = self.propensity_p is not None and self.propensity_p < SUSPICIOUS
-        return self.guarantee == "finite-sample" and not contradicted
+        return self.guarantee == "finite-sample" and not self._contradicted
+
+    @property
+    def _contradicted(self) -> bool:
+        return self.propensity_p is not None and self.propensity_p < SUSPICIOUS
 
     def reaches(self, at_least: float) -> bool:
         """Whether the value is certified to be at least this, by the lower end of the interval."""
@@ -157,9 +160,31 @@ class Evaluation(Record):
 
     @property
     def certified_better(self) -> bool:
-        """Whether the policy is certified better than the logging policy, or the baseline."""
+        """Whether the policy is certified better than the logging policy, or the baseline.
+
+        The bound on the improvement holds at this n, whatever the interval of the value.
+        """
         gain = self.improvement_lower
-        return self.bounds_hold and gain is not None and gain > 0
+        return gain is not None and gain > 0 and not self._contradicted
+
+    def refusals(self, at_least: float | None = None) -> tuple[str, ...]:
+        """Why a gate refuses the policy, in words; empty if it passes.
+
+        A gate asks for a certified improvement, for the least value if there is one, and that no
+        guardrail is certified to be broken. One that is "not certified harmless" does not refuse.
+
+        Args:
+            at_least: the least value, in the reward's unit; None: none is asked for.
+        """
+        found = []
+        if not self.certified_better:
+            found.append(f"not certified better than {self.over}")
+        if at_least is not None and not self.reaches(at_least):
+            found.append(
+                f"not certified to be worth at least {at_least:g}, by the lower end of the interval"
+            )
+        found += [str(one) for one in self.guardrails if one.harmful]
+        return tuple(found)
 
     @property
     def over(self) -> str:

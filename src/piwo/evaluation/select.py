@@ -105,10 +105,7 @@ class Selection(Record):
         best_lower = None
         if best is not None:
             best_lower = lowers[best]
-        certified = []
-        for name, one in believed.items():
-            if one.improvement_lower is not None and one.improvement_lower > 0:
-                certified.append(name)
+        certified = [name for name, one in fair.items() if one.certified_better]
         above: tuple[str, ...] | None = None
         if threshold is not None:
             above = _found({name: one.log_e_above for name, one in fair.items()}, believed, rate)

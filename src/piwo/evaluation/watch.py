@@ -22,6 +22,7 @@ from piwo.evaluation.watch_file import read_watch, write_watch
 from piwo.logs.log import Log
 from piwo.logs.row_hashes import digest_of, row_hashes
 from piwo.logs.split import HeldOut
+from piwo.logs.unit_columns import dependent_rows
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.records import Record, jsonable
@@ -150,6 +151,7 @@ class Watch:
         *,
         date: str | date | None = None,
         all_new: bool = False,
+        independent_rows: bool = False,
     ) -> Self:
         """Return the watch with the new rows of a log added, and a look at all rows so far.
 
@@ -161,15 +163,18 @@ class Watch:
             date: of this look, a date or "2026-11-29"; None: today in UTC. Not before the last.
             all_new: whether a log of the same name as an earlier one may hold other rows: a file
                 that is overwritten with new rows each day.
+            independent_rows: whether rows are independent although a column that is named like the
+                id of a user has values that repeat.
 
         Raises:
-            UsageError: if no row is new, if it holds the rows of an earlier look elsewhere, if it
-                has other columns than the first log, for an earlier file that was changed, and for
-                what `Monitor.update` refuses.
+            UsageError: for such a column, as a watch has no units; if no row is new, if it holds
+                the rows of an earlier look elsewhere, if it has other columns than the first log,
+                for an earlier file that was changed, and for what `Monitor.update` refuses.
             DataError: for rows that break a rule, and labels that are not in the action list.
         """
         check_kind("log", log, Log, "; piwo.read makes one")
         check_flag("all_new", all_new)
+        check_flag("independent_rows", independent_rows)
         day = self._day_of(date)
         if log.selector is not None:
             raise UsageError(
@@ -187,6 +192,8 @@ class Watch:
                 f"{argument('actions')} are other labels than those of the first look; declare "
                 "the same for every log"
             )
+        if not independent_rows:
+            _require_independent(log)
         new, added, digest = self._new_rows(log, all_new)
         monitors = tuple(one.update(new) for one in self.monitors)
         found = tuple(one.look() for one in monitors)
@@ -574,6 +581,18 @@ def _checked_deadline(deadline: Any) -> int | str | None:
             "number of rows of at least 1"
         )
     return int(deadline)
+
+
+def _require_independent(log: Log) -> None:
+    """Raise for rows that are not independent: a watch has no units."""
+    why = dependent_rows(log)
+    if why is not None:
+        what, _, _ = why.template.partition(":")
+        raise UsageError(
+            f"{what}: a watch needs independent rows; evaluate the whole log with "
+            f"{argument('unit')} and {argument('horizon')}, or say "
+            f"{argument('independent_rows', value=True)}"
+        )
 
 
 def _roles(log: Log) -> dict[str, Any]:

@@ -26,13 +26,13 @@ from piwo.health.record import (
     WeightBin,
 )
 from piwo.health.rules import findings_of
-from piwo.health.unit_columns import unit_columns
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.encoding import context_kinds
 from piwo.logs.features import Features
 from piwo.logs.log import Log
+from piwo.logs.unit_columns import unit_columns
 from piwo.policies import Uniform
 from piwo.reductions import (
     BETS,

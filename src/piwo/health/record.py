@@ -12,6 +12,7 @@ from piwo.evaluation.record import rows_text
 from piwo.intervals.matching import UNNAMED
 from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
+from piwo.logs.unit_columns import UnitColumn
 from piwo.messages import argument, rendered
 from piwo.records import Record, frames_field
 from piwo.sources.row_labels import first_of, place
@@ -26,7 +27,6 @@ __all__ = [
     "HeavyRow",
     "Severity",
     "SizeRow",
-    "UnitColumn",
     "Verdict",
     "WeightBin",
     "health_text",
@@ -244,22 +244,6 @@ class ContextGap:
     def refused(self) -> bool:
         """Whether learning refuses rows for it."""
         return self.infinite > 0 or not self.indicated
-
-
-@dataclass(frozen=True)
-class UnitColumn:
-    """A column without a role that looks like an id, and whose values repeat."""
-
-    column: str
-    person: bool
-    """Whether it is named as an id of a person or a session; else as some other id."""
-    rows_each: float
-    """Mean number of rows with one value."""
-    z: float | None
-    """How far rewards of rows with one value agree, in standard errors above those of independent
-    rows; None if all rewards are equal."""
-    dependent: bool
-    """Whether the rewards agree by more than chance explains."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from piwo.health.record import (
     HealthFinding,
     HeavyRow,
     Severity,
-    UnitColumn,
     label_text,
     policy_text,
 )
+from piwo.logs.unit_columns import UnitColumn
 from piwo.messages import argument, rendered
 from piwo.visible import number, p_value
 

@@ -17,8 +17,8 @@ import pytest
 import piwo
 from piwo.cli.main import main
 from piwo.engines.packed import packed, unpacked
-from piwo.health.unit_columns import UnitState, candidates
 from piwo.logs.person_columns import is_person
+from piwo.logs.unit_columns import UnitState, candidates
 from piwo.sources import source as sources_module
 
 UNITS, EACH = 100, 20

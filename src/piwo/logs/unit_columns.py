@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 from piwo.engines.engine import fold
 from piwo.engines.state import State
 from piwo.engines.task import Task
-from piwo.health.record import UnitColumn
 from piwo.logs.batch import Floats
 from piwo.logs.hashing import key_numbers
 from piwo.logs.log import Log
 from piwo.logs.person_columns import is_id, is_person, is_thing
 from piwo.logs.reader import Reader
 from piwo.logs.validation import rewards
+from piwo.messages import Note, argument
 from piwo.sources.source import Fragment, decoded, type_family
 
-__all__ = ["SampleUnits", "UnitState", "candidates", "unit_columns"]
+__all__ = ["SampleUnits", "UnitColumn", "UnitState", "candidates", "dependent_rows", "unit_columns"]
 
 _MOST_COLUMNS = 3
 """Columns that are looked at."""
@@ -40,6 +40,22 @@ _FEWEST = 10
 """Fewer values are kinds, such as mobile and desktop, and not units."""
 _FAR, _SPREAD = 4.0, 2.0
 """Standard errors above chance; the second number is of those that units themselves show."""
+
+
+@dataclass(frozen=True)
+class UnitColumn:
+    """A column without a role that looks like an id, and whose values repeat."""
+
+    column: str
+    person: bool
+    """Whether it is named as an id of a person or a session; else as some other id."""
+    rows_each: float
+    """Mean number of rows with one value."""
+    z: float | None
+    """How far rewards of rows with one value agree, in standard errors above those of independent
+    rows; None if all rewards are equal."""
+    dependent: bool
+    """Whether the rewards agree by more than chance explains."""
 
 
 def candidates(log: Log) -> tuple[str, ...]:
@@ -86,6 +102,28 @@ def unit_columns(log: Log) -> tuple[UnitColumn, ...]:
             z, dependent = state.dependence()
             found.append(UnitColumn(name, is_person(name), each, z, dependent))
     return tuple(found)
+
+
+def dependent_rows(log: Log) -> Note | None:
+    """Return why the rows of a log are not independent; None if nothing speaks against it.
+
+    A column that is named like the id of a user or a session has values that repeat. It takes a
+    pass over such columns, and none if there is no such column or units are declared.
+
+    >>> import piwo
+    >>> rows = {"action": ["a", "b"] * 9, "reward": [1] * 18, "propensity": [0.5] * 18}
+    >>> dependent_rows(piwo.Log.from_arrays(**rows)) is None
+    True
+    """
+    for one in unit_columns(log):
+        if one.person:
+            return Note(
+                f"column {one.column!r} has about {one.rows_each:.3g} rows a value, which depend "
+                f"on each other: declare {argument('unit', one.column)}, or say "
+                f"{argument('independent_rows', value=True)}",
+                kind="dependent-rows",
+            )
+    return None
 
 
 def _cells() -> Floats:
