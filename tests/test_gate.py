@@ -121,7 +121,7 @@ def test_wrong_arguments(table):
     for wrong in (None, {}, {"a": 1}, [found["constant:A"]], log):
         with pytest.raises(UsageError, match=r"evaluations is .*, expected what piwo.evaluate or"):
             piwo.gate(log, wrong)
-    with pytest.raises(UsageError, match="at_least is 'x', expected"):
+    with pytest.raises(UsageError, match="at_least is 'x'; expected a finite number"):
         piwo.gate(log, found, at_least="x")
 
 
