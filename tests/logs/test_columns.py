@@ -40,7 +40,8 @@ def test_columns_batches_and_options_have_every_role() -> None:
     assert set(ROLES) == in_columns - {"policies", "action_cost", "item_features"}
     assert {x.name for x in fields(Batch)} >= set(NUMBERS)
     assert {x.name for x in fields(LogOptions)} >= set(ROLES) - {"policy_columns", "segments"}
-    assert {*ARRAYS, "reward"} == {*NUMBERS, "propensities", "eligible", "unit", "time"}
+    others = {"propensities", "eligible", "position", "unit", "time"}
+    assert {*ARRAYS, "reward"} == {*NUMBERS, *others}
 
 
 def test_other_constructors_take_what_read_takes() -> None:

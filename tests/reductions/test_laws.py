@@ -50,6 +50,7 @@ from piwo.reductions import (
 from piwo.reductions.action_gram import ActionGram
 from piwo.reductions.action_mass import ActionMass
 from piwo.reductions.action_mix import ActionMix
+from piwo.reductions.action_rewards import ActionRewards
 from piwo.reductions.blocks import Partition
 from piwo.reductions.by_segment import BySegment
 from piwo.reductions.credit_sums import CreditSums
@@ -203,6 +204,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     "path of gammas": lambda: IXPath((Uniform(LABELS), Column("pi", LABELS)), (0.1, 0.5)),
     "action mix": lambda: ActionMix(Uniform(LABELS), ACTIONS),
     "action mix, logged actions alone": lambda: ActionMix(Column("pi", LABELS), ACTIONS),
+    "action rewards": lambda: ActionRewards(ACTIONS),
     "by segment": lambda: BySegment(
         tuple(PolicySums(Uniform(LABELS), IX(gamma), partition=HASHED) for gamma in (0.1, 0.2, 0.3))
     ),
@@ -367,6 +369,7 @@ BY_ROW = {
     "repeats, rows",
     "repeats, propensities",
     "repeats, contents",
+    "action rewards",
     "action table",
     "weight histogram",  # its heaviest rows
     "forward sums",

@@ -322,7 +322,8 @@ def _table(log: Log, columns: Columns, forward: bool) -> pa.Table:
         columns: with them.
         forward: whether rows are ordered by time, if there are times.
     """
-    own = [x for x in (columns.key, columns.time, columns.unit) if x is not None]
+    others = (columns.key, columns.time, columns.unit, columns.position)
+    own = [x for x in others if x is not None]
     wanted = tuple(
         dict.fromkeys(
             [*log.wanted(context=True), *own, *log.columns.outcomes, *log.columns.segments]

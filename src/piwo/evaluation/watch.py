@@ -600,7 +600,7 @@ def _roles(log: Log) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for role, column in log.columns.by_role().items():
         # Policies name the context that they need.
-        if role not in ("context", "segments", "outcomes"):
+        if role not in ("context", "segments", "outcomes", "position"):
             found[role] = list(column) if isinstance(column, tuple) else column
     found["reward_range"] = list(log.reward_range)
     found["action_cost"] = None

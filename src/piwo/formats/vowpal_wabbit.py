@@ -210,7 +210,7 @@ def _vectors_of(log: Log) -> list[tuple[str, str | None]]:
 def _left_out(log: Log, more: Sequence[tuple[str, str | None]]) -> list[str]:
     """Return what of the roles of a log its file does not hold, in words."""
     columns = log.columns
-    found = [*more, ("unit", columns.unit), ("time", columns.time)]
+    found = [*more, ("unit", columns.unit), ("time", columns.time), ("position", columns.position)]
     found += [("outcome", x) for x in columns.outcomes]
     found += [("target policy", x) for x in columns.policies]
     left_out = [f"the {role} {name!r}" for role, name in found if name is not None]

@@ -14,17 +14,9 @@ from piwo import bounds
 from piwo.engines.state import State
 from piwo.evaluation.unsupported import unsupported_masses, unsupported_sums
 from piwo.health.item_age import age_rows
-from piwo.health.record import (
-    TABLE_ROWS,
-    ActionRow,
-    ContextGap,
-    Health,
-    HealthFinding,
-    HeavyRow,
-    SizeRow,
-    Verdict,
-    WeightBin,
-)
+from piwo.health.position import position_rows
+from piwo.health.record import TABLE_ROWS, Health, HealthFinding, Verdict
+from piwo.health.rows import ActionRow, ContextGap, HeavyRow, SizeRow, WeightBin
 from piwo.health.rules import findings_of
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.weight_sums import effective_size, weight_z
@@ -61,7 +53,8 @@ _BETS = BETS[2:26:2]
 def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     """Whether a log is fit to value policies, and what is wrong with it.
 
-    One pass; one more for a policy that reads the context, and one for columns that look like ids.
+    One pass; one more for a policy that reads the context, one for columns that look like ids, and
+    two if the log says at which position actions were shown.
 
     The verdict is "unfit" if one of these holds; the limits have these reasons:
 
@@ -76,8 +69,9 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
 
     It is "fit with care" if the effective sample is below 100 rows or a tenth of the log,
     actions of the list were never logged, part of what the policy plays is missing, all rewards are
-    the same, context values that learning refuses are in the columns that were named, or rewards of
-    rows with one value of a column like "user_id" are alike and units are not declared; else "fit".
+    the same, context values that learning refuses are in the columns that were named, rewards of
+    rows with one value of a column like "user_id" are alike and units are not declared, or rewards
+    of the same action differ by position; else "fit".
 
     Args:
         log: the logged decisions.
@@ -166,7 +160,9 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
     # What was measured says more than the note on names of columns.
     caveats = tuple(note for note in log.caveats if note.kind != "undeclared-units")
     made = replace(made, unit_columns=unit_columns(log), caveats=caveats, by_size=by_size)
-    made = replace(made, by_age=tuple(age_rows(log)))
+    shown = log.columns.position in log.columns.context
+    made = replace(made, position_in_context=shown)
+    made = replace(made, by_age=tuple(age_rows(log)), by_position=tuple(position_rows(log)))
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from piwo.engines.engine import fold
-from piwo.health.record import AgeRow
+from piwo.health.rows import AgeRow
 from piwo.logs.log import Log
 from piwo.logs.reader import Reader
 from piwo.logs.times import SampleTimes

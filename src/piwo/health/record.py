@@ -9,6 +9,15 @@ from typing import Any, Literal
 
 from piwo.display import Display
 from piwo.evaluation.record import rows_text
+from piwo.health.rows import (
+    ActionRow,
+    AgeRow,
+    ContextGap,
+    HeavyRow,
+    PositionRow,
+    SizeRow,
+    WeightBin,
+)
 from piwo.intervals.matching import UNNAMED
 from piwo.logs.actions import Label
 from piwo.logs.propensity_error import CalibrationBin
@@ -20,18 +29,14 @@ from piwo.visible import number, table, visible_lines
 
 __all__ = [
     "TABLE_ROWS",
-    "ActionRow",
-    "ContextGap",
     "Health",
     "HealthFinding",
-    "HeavyRow",
     "Severity",
-    "SizeRow",
     "Verdict",
-    "WeightBin",
     "health_text",
     "label_text",
     "policy_text",
+    "position_text",
 ]
 
 Verdict = Literal["fit", "fit with care", "unfit"]
@@ -78,6 +83,12 @@ _AGES = (
     "age from: how long ago the action was first eligible, as a share of the log. mean weight: of "
     "the uniform policy. listed: what it is expected to be. z: their difference in standard errors."
 )
+_POSITIONS = (
+    "reward: mean over the rows at the position; z beside it: how far it is from what the same "
+    "actions earn at all positions, in standard errors. mean weight: of the uniform policy, "
+    "expected 1 if positions do not depend on the action; z beside it: its distance from 1. not "
+    "taken: share of the uniform policy whose actions were never taken at the position."
+)
 _CALIBRATION = (
     "estimated: pairs of a row and an action with such an estimated propensity. mean estimated, "
     "taken: its mean, and how often the action was taken; z: their difference in standard errors."
@@ -117,6 +128,14 @@ _IN_WORDS = {
         "propensities are wrong for actions of some ages",
         "find out what they were at the time",
     ),
+    "position-bias": (
+        "rewards depend on the position at which the action was shown",
+        "compare rows of one position, or evaluate slates",
+    ),
+    "position-of-action": (
+        "positions depend on the action, or propensities are wrong at some",
+        "find out how positions were chosen",
+    ),
     "one-action": (
         "it has one action, so there is nothing to compare",
         f"give the list if others could be taken ({argument('actions', '[...]')})",
@@ -154,96 +173,6 @@ class HealthFinding:
     """One line: what, how many, which rows or actions, what to do."""
     rows: tuple[int, ...] = ()
     """The rows that it names, numbered from 0."""
-
-
-@dataclass(frozen=True)
-class ActionRow:
-    """What was logged of one action."""
-
-    action: Label
-    count: int
-    frequency: float
-    mean_propensity: float | None
-    """Mean logged propensity over the rows that took it."""
-    mean_reward: float | None
-    mean_inverse: float
-    """Mean over all rows of 1{A = a}/mu; its expectation is 1 if the action has a propensity
-    above 0 in every row."""
-    standard_error: float | None
-    z: float | None
-    """(mean_inverse - 1) / standard_error. If propensities are small, chance may bring it far below
-    0."""
-    p: float | None
-    """p-value of "its propensities are not too small", corrected for the count of actions; or
-    None."""
-
-
-@dataclass(frozen=True)
-class SizeRow:
-    """Rows that could choose from at least `least` and fewer than 2 `least` actions."""
-
-    least: int
-    rows: int
-    mean_reward: float
-    mean_weight: float
-    """Mean weight of the policy that is uniform over the eligible actions; its expectation is 1."""
-    z: float | None
-    """(mean_weight - 1) over its standard error; None if it cannot be computed."""
-
-
-@dataclass(frozen=True)
-class AgeRow:
-    """Rows whose action was first eligible at least the share `least` of the log's rows before."""
-
-    least: float
-    rows: int
-    mean_reward: float | None
-    """None without rows."""
-    weight: float
-    """Mean over all rows of the uniform policy's weight if the action has that age, else 0."""
-    listed: float
-    """Mean share of eligible actions with that age, which is the expectation of `weight`."""
-    z: float | None
-    """Their difference over its standard error; None if it cannot be computed."""
-
-
-@dataclass(frozen=True)
-class HeavyRow:
-    """One of the rows with the largest weight."""
-
-    row: int
-    action: Label
-    propensity: float
-    weight: float
-    share: float | None
-    """Its share of all weight."""
-
-
-@dataclass(frozen=True)
-class WeightBin:
-    """Rows whose weight lies in [least, 2 least); least is 0 for weight 0."""
-
-    least: float
-    rows: int
-    share: float | None
-
-
-@dataclass(frozen=True)
-class ContextGap:
-    """How many rows have no usable value in a context column; each row counts for one reason."""
-
-    column: str
-    missing: int
-    nan: int
-    infinite: int
-    indicated: bool
-    """Whether missing values and NaN get a column of their own (missing="indicator") instead of
-    being refused."""
-
-    @property
-    def refused(self) -> bool:
-        """Whether learning refuses rows for it."""
-        return self.infinite > 0 or not self.indicated
 
 
 @dataclass(frozen=True)
@@ -321,6 +250,10 @@ class Health(Record):
     """By the number of eligible actions, if they change from row to row."""
     by_age: tuple[AgeRow, ...] = ()
     """By the age of the action, if they change from row to row and the log has times."""
+    by_position: tuple[PositionRow, ...] = ()
+    """By the position at which the action was shown, if the log says it."""
+    position_in_context: bool = False
+    """Whether the position is a column of the context, too, so that policies may depend on it."""
     detectable_factor: float | None = None
     """If all logged propensities were too small by less than about this factor, the tests would not
     notice; None if they were not made."""
@@ -415,6 +348,19 @@ def policy_text(name: str) -> str:
     return f"{name} policy"
 
 
+def position_text(position: str | None) -> str:
+    """Return a position to show.
+
+    >>> position_text("1"), position_text("top"), position_text(None)
+    ('1', "'top'", 'missing')
+    """
+    if position is None:
+        return "missing"
+    if position.isdecimal():
+        return position
+    return label_text(position)
+
+
 def health_text(health: Health, *, explain: bool = False) -> str:
     """Return the report: the answer, findings, and the first rows of each table.
 
@@ -430,6 +376,8 @@ def health_text(health: Health, *, explain: bool = False) -> str:
     lines += _summary(health)
     tables = [(_actions(health), _ACTIONS), (_heaviest(health), _HEAVIEST)]
     tables.append((_histogram(health), _HISTOGRAM))
+    if health.by_position:
+        tables.insert(0, (_positions(health), _POSITIONS))
     if health.by_age:
         tables.insert(0, (_ages(health), _AGES))
     if health.by_size:
@@ -551,6 +499,21 @@ def _ages(health: Health) -> list[str]:
         numbers = map(number, (x.mean_reward, x.weight, x.listed))
         rows.append((f"{100 * x.least:g} %", f"{x.rows:,}", *numbers, z))
     title = "by age of the action (share of the log since it was first eligible)"
+    return [title, *_indented(head, rows)]
+
+
+def _positions(health: Health) -> list[str]:
+    head = ("position", "rows", "reward", "z", "mean weight", "z", "not taken")
+    rows = []
+    for x in health.by_position:
+        cells = [position_text(x.position), f"{x.rows:,}"]
+        for value, z in ((x.mean_reward, x.reward_z), (x.mean_weight, x.weight_z)):
+            cells += [number(value), "-" if z is None else f"{z:.1f}"]
+        rows.append((*cells, number(x.untaken)))
+    # The middle of a long table is left out.
+    if len(rows) > 2 * _SHOWN:
+        rows = [*rows[:_SHOWN], ("...",) * len(head), *rows[-_SHOWN:]]
+    title = "by position of the action (weights of the uniform policy)"
     return [title, *_indented(head, rows)]
 
 

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from piwo.evaluation.notes import copies_note, logger_note
 from piwo.health.record import (
-    ActionRow,
-    ContextGap,
     Health,
     HealthFinding,
-    HeavyRow,
     Severity,
     label_text,
     policy_text,
+    position_text,
 )
+from piwo.health.rows import ActionRow, ContextGap, HeavyRow
 from piwo.logs.unit_columns import UnitColumn
 from piwo.messages import argument, rendered
 from piwo.visible import number, p_value
@@ -52,6 +51,8 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _rare_by_chance,
         _set_sizes,
         _item_ages,
+        _position_bias,
+        _position_weights,
         _unlisted,
         _thinned,
         _read,
@@ -306,6 +307,48 @@ def _item_ages(health: Health) -> Iterator[HealthFinding]:
         else:
             text = f"{start}: those with small propensities did not turn up, or they are too large"
             yield _finding("item-age", "note", text)
+
+
+def _position_bias(health: Health) -> Iterator[HealthFinding]:
+    """Rewards depend on where the action was shown."""
+    rows = [x for x in health.by_position if x.reward_z is not None]
+    far = max((abs(x.reward_z or 0.0) for x in rows), default=0.0)
+    # Policies and models of rewards know a position that is context.
+    if far < _FAR or health.position_in_context:
+        return
+    named = [
+        f"{number(x.mean_reward)} at {position_text(x.position)}"
+        for x in sorted(rows, key=lambda x: -abs(x.reward_z or 0.0))[:_NAMED]
+    ]
+    text = (
+        f"rewards of the same action differ by position (z = {far:.0f}; means of all rows: "
+        f"{', '.join(named)}): a reward is that of action and position together, and a policy "
+        "that is shown elsewhere earns something else; read rows of one position "
+        f"({argument('where')}) if it does not depend on the action, name it as context if it was "
+        "known before the decision, or evaluate whole slates (piwo.slates)"
+    )
+    yield _finding("position-bias", "care", text)
+
+
+def _position_weights(health: Health) -> Iterator[HealthFinding]:
+    """Weights are wrong at some positions."""
+    rows = [x for x in health.by_position if abs(x.weight_z or 0.0) >= _FAR]
+    if not rows:
+        return
+    row = max(rows, key=lambda x: x.weight_z or 0.0)
+    start = (
+        f"at position {position_text(row.position)} the mean weight of the uniform policy is "
+        f"{row.mean_weight:.3g}, expected 1 (z = {row.weight_z:.0f})"
+    )
+    if row.mean_weight > 1.0:
+        text = (
+            f"{start}: positions depend on the action, or propensities are wrong there; no bound "
+            f"holds for rows of one position ({argument('where')}) that the action decided"
+        )
+        yield _finding("position-of-action", "care", text)
+    else:
+        text = f"{start}: actions with small propensities did not turn up there"
+        yield _finding("position-of-action", "note", text)
 
 
 # --- the actions

@@ -117,6 +117,15 @@ class UnloggedRoles(TypedDict, total=False):
             holds="several columns",
         ),
     ]
+    position: Annotated[
+        str | None,
+        Role(
+            "where the action was shown (1, 2, ...), for check",
+            detail="globs of the context leave it out; name it there if it was known before the "
+            "decision",
+            holds="keys",
+        ),
+    ]
     key: Annotated[
         str | None,
         Role(
@@ -210,6 +219,7 @@ class Arrays(TypedDict, total=False):
     ]
     eligible: Annotated[Any, "n lists of the actions that could be taken"]
     weight: Annotated[Any, "(n,) sampling weights"]
+    position: Annotated[Any, "(n,) where the action was shown, such as 1, 2, ..."]
     unit: Annotated[Any, "(n,) units (users, sessions) whose rows depend on each other"]
     time: Annotated[Any, "(n,) times of the decisions"]
 
@@ -296,6 +306,8 @@ class Columns:
     """What the action of each row cost, which is subtracted from its reward."""
     item_features: str | None = None
     """Lists of objects, the features of each eligible action."""
+    position: str | None = None
+    """Where the action was shown."""
     key: str | None = None
     unit: str | None = None
     time: str | None = None
@@ -380,7 +392,7 @@ class Columns:
         names = [self.action, *self.numbers().values(), *self.policies, *self.outcomes]
         names += [name for name in (self.key, self.unit, self.time) if name is not None]
         # Of the context, values keep their type.
-        names += [name for name in self.segments if name not in self.context]
+        names += [x for x in (*self.segments, self.position) if x and x not in self.context]
         return tuple(names)
 
     @property
@@ -436,6 +448,7 @@ class Columns:
                 f"got {argument('unit')}={self.unit!r} and {argument('weight')}={self.weight!r}, "
                 "expected one of the two: nothing is proved for units of which rows are missing"
             )
+        self._check_position(roles.values(), available)
         names = list(roles.values())
         for place, name in enumerate(names):
             if name in names[:place]:
@@ -451,8 +464,8 @@ class Columns:
                 "out of the context"
             )
         outcomes = self._outcomes_in(available, names)
-        # The id of a user or event is a feature only if it is named.
-        own = [x for x in (self.key, self.unit, self.time) if x not in (None, *self.context)]
+        # The id of a user or event, or a position, is a feature only if it is named.
+        own = [x for x in self._own if x not in (None, *self.context)]
         left_out = (*names, *self.policies, *outcomes, *own)
         context = tuple(x for x in context if x not in left_out)
         policies = match_names(self.policies, available, _label("policy_columns"))
@@ -474,7 +487,7 @@ class Columns:
         outcomes = match_names(self.outcomes, available, _label("outcomes"))
         others = {*taken, *self.policies, *self.context}
         for name in outcomes:
-            if name in others or name in (self.key, self.unit, self.time):
+            if name in others or name in self._own:
                 raise UsageError(
                     f"column {name!r} is an outcome ({argument('outcomes')}) and has another role "
                     "too, expected a column that is only that"
@@ -497,6 +510,22 @@ class Columns:
             raise UsageError(
                 f"{role} column {column!r} has another role too, expected a column that does not "
                 f"depend on the decision, such as {example}"
+            )
+
+    @property
+    def _own(self) -> tuple[str | None, ...]:
+        """The columns that are context only if they are named."""
+        return (self.key, self.unit, self.time, self.position)
+
+    def _check_position(self, taken: Iterable[str], available: Sequence[str]) -> None:
+        """Raise unless the column of positions exists and is only that, or context, too."""
+        if self.position is None:
+            return
+        require_columns([self.position], available, "position")
+        if self.position in (*taken, *self.policies, self.key, self.unit, self.time):
+            raise UsageError(
+                f"position column {self.position!r} has another role too, expected a column that "
+                "says where the action was shown, such as 1, 2, ..."
             )
 
     def units_of(self, count: int) -> int | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from piwo.checks import check_kind
 from piwo.health import Health
-from piwo.health.record import ActionRow
+from piwo.health.rows import ActionRow
 from piwo.plots.style import (
     BLUE,
     GREY,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from piwo.health import Health
-from piwo.health.record import ActionRow, label_text
+from piwo.health.record import label_text
+from piwo.health.rows import ActionRow
 from piwo.report.axis import Axis, axis_of
 from piwo.visible import number
 
@@ -32,6 +33,8 @@ _REMEDIES = {
     "infinite-context": "Find out why infinite values are there.",
     "rare-actions": "Nothing, if the propensities are right; lower bounds hold all the same.",
     "eligible": "Log candidates and propensities from one place.",
+    "position-bias": "Compare rows of one position, or evaluate slates.",
+    "position-of-action": "Find out how positions were chosen.",
     "inferred-actions": "Give the list of all actions.",
     "thinned": "Keep all rows if intervals are to be proved.",
     "unverified": "Read the files again if they may be damaged.",
