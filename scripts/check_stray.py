@@ -27,6 +27,7 @@ AT_ROOT = frozenset(
         "LICENSE",
         "Makefile",
         "mkdocs.yml",
+        "packaging",
         "pyproject.toml",
         "README.md",
         "scripts",
