@@ -524,6 +524,10 @@ CALLS: dict[str, Call] = {
         {**EVALUATE, "policy": UNIFORM, "q": None, "baseline": None, "name": "one"},
     ),
     "compare": (piwo.compare, {**EVALUATE, "policies": BOTH, "q": None, "baseline": None}),
+    "plots.figure": (
+        piwo.plots.figure,
+        {"result": EVALUATIONS, "reward": "clicks"},
+    ),
     "mlflow.save_model": (piwo.mlflow.save_model, {"policy": LINEAR, "path": "model"}),
     # of a policy that cannot be saved, so that no run begins
     "mlflow.log_model": (

@@ -289,6 +289,63 @@ def test_hostile_names_are_drawn_as_text_and_stay_apart():
         drawn(chart)
 
 
+def test_the_figure_of_a_result_is_the_one_of_its_kind(log, policies):
+    found = piwo.compare(log, policies)
+    path = piwo.evaluate(log, policies["b"], gamma=[0.01, 0.1])
+    by = piwo.evaluate(log_of(segments={"s": ["x", "y", "y"] * 1000}), policies["b"], by="s")
+    coverage = piwo.evaluation.coverage(log, policies["a"], gamma=0.1)
+    certificate = piwo.regret_certificate(log, policies["a"], policies)
+    health = piwo.check(log, policies["c"])
+    monitor = piwo.Monitor(policies["b"], horizon=20_000).update(log)
+    look = monitor.look()
+    for result, chart in (
+        (found, plots.forest(found, reward="clicks")),
+        (dict(found), plots.forest(found, reward="clicks")),
+        (list(found.values()), plots.forest(found, reward="clicks")),
+        (found["a"], plots.forest(found["a"], reward="clicks")),
+        (piwo.select(log, policies), plots.forest(found, reward="clicks")),
+        (path, plots.gamma_path(path, reward="clicks")),
+        (by, plots.action_mix(by)),
+        (coverage, plots.coverage(coverage)),
+        ([coverage] * 2, plots.coverage([coverage] * 2)),
+        (certificate, plots.regret(certificate, reward="clicks")),
+        (health, plots.weights(health)),
+        (piwo.check(log), plots.calibration(piwo.check(log))),
+        (monitor, plots.monitor([look], reward="clicks")),
+        (look, plots.monitor([look], reward="clicks")),
+        ([look], plots.monitor([look], reward="clicks")),
+    ):
+        drew = plots.figure(result, reward="clicks")
+        assert drew.to_dict()["title"]["text"] == chart.to_dict()["title"]["text"]
+        assert rows_of(drew) == rows_of(chart)
+
+
+def test_the_figure_of_a_watch_has_the_looks_of_every_policy():
+    policies = {x: piwo.policies.Constant(x, ["a", "b", "c"]) for x in "ab"}
+    watch = piwo.Watch.start(policies)
+    with pytest.raises(piwo.UsageError, match="has seen no rows"):
+        plots.figure(watch)
+    for day in range(3):
+        watch = watch.update(log_of(rows=900, seed=day), date=f"2026-11-0{day + 1}")
+    chart = plots.figure(watch, reward="clicks")
+    assert [one["title"]["text"] for one in chart.to_dict()["vconcat"]] == ["a", "b"]
+    looks = [look.policies[i] for i in range(2) for look in watch.looks]
+    rows = [row for row in having(chart, "logging_value") if "value" in row]
+    assert len(rows) == len(looks) == 6
+    for one in looks:
+        numbers = (one.rows, one.value, one.lower, one.upper)
+        assert numbers in [(row["rows"], row["value"], row["lower"], row["upper"]) for row in rows]
+    assert watch.headline() in chart.to_dict()["description"]
+    drawn(chart)
+
+
+@pytest.mark.parametrize("result", [None, 1, "x", [], [1], {}, object(), [1, "x"]])
+def test_what_has_no_figure_is_one_line(result):
+    with pytest.raises(piwo.UsageError, match="which has no figure; expected what") as caught:
+        plots.figure(result)
+    assert "\n" not in str(caught.value)
+
+
 def test_one_row_two_hundred_policies_and_ten_thousand_actions(log):
     alone = piwo.Log.from_arrays(action=["a"], reward=[0], propensity=[0.5], actions=["a", "b"])
     policy = piwo.policies.Constant("a", alone.actions)
@@ -337,7 +394,7 @@ def test_a_missing_extra_is_one_clear_line(monkeypatch, missing, log):
     found = piwo.evaluate(log, piwo.policies.Uniform(log.actions))
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(piwo.UsageError, match=r"pip install 'piwo\[plots\]'") as caught:
-        plots.svg(plots.forest(found))
+        plots.svg(plots.figure(found))
     assert "\n" not in str(caught.value)
 
 

@@ -6,6 +6,7 @@ browser or a network.
 
 from piwo.plots.action_mix import action_mix
 from piwo.plots.calibration import calibration
+from piwo.plots.figure import figure
 from piwo.plots.files import png, save, svg
 from piwo.plots.forest import forest
 from piwo.plots.histogram import weights
@@ -17,6 +18,7 @@ __all__ = [
     "action_mix",
     "calibration",
     "coverage",
+    "figure",
     "forest",
     "gamma_path",
     "monitor",

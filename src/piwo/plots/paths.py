@@ -8,7 +8,7 @@ from typing import Any
 
 from piwo.checks import check_kind
 from piwo.errors import UsageError
-from piwo.evaluation import CoverageEstimate, GammaPath, Look
+from piwo.evaluation import CoverageEstimate, GammaPath, Look, Watch
 from piwo.messages import argument
 from piwo.plots.style import (
     BLUE,
@@ -26,7 +26,7 @@ from piwo.plots.style import (
 )
 from piwo.visible import number
 
-__all__ = ["coverage", "gamma_path", "monitor"]
+__all__ = ["coverage", "gamma_path", "monitor", "watched"]
 
 _MOST_TICKS = 8
 """Values of gamma that each have a tick."""
@@ -180,15 +180,69 @@ def monitor(looks: Iterable[Look], *, reward: str = "reward") -> Any:
     >>> piwo.plots.monitor(looks).to_dict()["title"]["text"]
     'Value of constant:a as rows come in'
     """
-    alt = altair()
     found = sorted(_listed("looks", looks, Look), key=lambda one: one.rows)
+    chart, answer = _looks_of(found, reward)
+    last = found[-1]
+    level = f"{100.0 * (1.0 - last.delta):.6g} %"
+    together = f"at all looks together ({last.interval}, horizon {last.horizon})"
+    subtitle = [
+        f"line: estimate; band: {level}, {together}",
+        f"dashed: the logging policy; {answer}",
+    ]
+    description = f"Value of {last.name} at {len(found)} looks. {'; '.join(subtitle)}."
+    if last.lower is not None and last.upper is not None:
+        description += f" At the last look, between {number(last.lower)} and {number(last.upper)}."
+    return finished(chart, f"Value of {last.name} as rows come in", subtitle, description)
+
+
+def watched(watch: Watch, *, reward: str = "reward") -> Any:
+    """Return the figure of a watch: that of `monitor` for each of its policies, a panel each.
+
+    Args:
+        watch: with at least one look.
+        reward: what is earned, in words, for the axes.
+
+    Raises:
+        UsageError: for a watch without looks, and if altair is not installed.
+
+    >>> import piwo
+    >>> log = piwo.Log.from_arrays(
+    ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
+    ... )
+    >>> both = {x: piwo.policies.Constant(x, ["a", "b"]) for x in "ab"}
+    >>> len(watched(piwo.Watch.start(both).update(log)).to_dict()["vconcat"])
+    2
+    """
+    alt = altair()
+    # It refuses a watch without looks.
+    headline = watch.headline()
+    names = [one.name for one in watch.looks[-1].policies]
+    panels, answers = [], []
+    for i, shown in enumerate(drawable(names)):
+        chart, answer = _looks_of([one.policies[i] for one in watch.looks], reward)
+        # aside from the text above the frame
+        title = alt.TitleParams(shown, subtitle=answer, anchor="start", fontSize=12, offset=16)
+        panels.append(chart.properties(title=title))
+        answers.append(f"{names[i]}: {answer}.")
+    level = f"{100.0 * (1.0 - watch.delta):.6g} %"
+    subtitle = [
+        f"line: estimate; band: {level}, of all policies at all looks together",
+        "dashed: the logging policy",
+    ]
+    description = f"Value of each policy at {len(watch.looks)} looks; {'; '.join(subtitle)}. "
+    description += f"{headline}. {' '.join(answers)}"
+    return finished(alt.vconcat(*panels), "Values as rows come in", subtitle, description)
+
+
+def _looks_of(found: Sequence[Look], reward: str) -> tuple[Any, str]:
+    """Return the chart of looks at one policy, by rising rows, and when it was certified."""
+    alt = altair()
     rows = []
     for one in found:
         row = {"rows": one.rows, "value": one.value, "lower": one.lower, "upper": one.upper}
         gain = one.improvement_lower
         better = gain is not None and gain > 0
         rows.append({**row, "logging_value": one.logging_value, "better": better})
-    last = found[-1]
     ends = [row[end] for row in rows for end in ("lower", "upper")]
     centers = [row[name] for row in rows for name in ("value", "logging_value")]
     domain = framing(centers, ends, room=2.0)
@@ -206,17 +260,7 @@ def monitor(looks: Iterable[Look], *, reward: str = "reward") -> Any:
         # above the frame, where it hides nothing
         label = mark.mark_text(color=ORANGE, fontWeight="bold", baseline="bottom")
         layers.append(label.encode(text="text:N", y=alt.value(-3)))
-    level = f"{100.0 * (1.0 - last.delta):.6g} %"
-    together = f"at all looks together ({last.interval}, horizon {last.horizon})"
-    subtitle = [
-        f"line: estimate; band: {level}, {together}",
-        f"dashed: the logging policy; {answer}",
-    ]
-    description = f"Value of {last.name} at {len(rows)} looks. {'; '.join(subtitle)}."
-    if last.lower is not None and last.upper is not None:
-        description += f" At the last look, between {number(last.lower)} and {number(last.upper)}."
-    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
-    return finished(chart, f"Value of {last.name} as rows come in", subtitle, description)
+    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT), answer
 
 
 def _band(rows: Sequence[dict[str, Any]], x: Any, center: str, scale: Any, title: str) -> Any:
