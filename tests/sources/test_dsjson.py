@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from piwo.errors import DataError, FileError, PiwoWarning, UsageError
 from piwo.evaluation import evaluate
 from piwo.logs import Log, read, read_dsjson
-from piwo.policies import Constant
+from piwo.oracles import JointRidge
+from piwo.policies import Constant, Uniform
+from piwo.scores import IX
 from piwo.sources import lines as module
 from piwo.sources import spool
 
@@ -146,7 +149,6 @@ BROKEN = {
     "entries that are not numbers": event([2, 1], [0.6, "x"]),  # type: ignore[list-item]
     "no number in _label_cost": event([2, 1], [0.6, 0.4], _label_cost=None),
     "multi-slot": event([2, 1], [0.6, 0.4], _outcomes=[{"_a": [1]}]),
-    "another number of actions": event([2, 1, 3], [0.6, 0.3, 0.1]),
     "pdrop outside": event([2, 1], [0.6, 0.4], pdrop=1.0),
     "pdrop that is not a number": event([2, 1], [0.6, 0.4], pdrop="abc"),
     "_label_cost that is not a number": event([2, 1], [0.6, 0.4], _label_cost=True),
@@ -347,3 +349,92 @@ def test_a_real_event_with_pdrop(shared_data: Path) -> None:
 def test_real_files_of_other_kinds_are_refused(name: str, rule: str, shared_data: Path) -> None:
     with pytest.raises(DataError, match=rule):
         read_dsjson(shared_data / "vw" / name)
+
+
+# --- sets of actions that change
+
+
+CHANGING = (
+    event([2, 1], [0.6, 0.4], -1.0, EventId="a"),
+    event([3, 1, 2], [0.5, 0.3, 0.2], EventId="b"),
+    event([1], [1.0], -0.5, EventId="c"),
+)
+
+
+def test_a_number_of_actions_that_changes_makes_them_eligible(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.dsjson", *CHANGING)
+    with pytest.warns(PiwoWarning, match=r"the number of actions changes, so that an action is"):
+        log = read(path)
+    assert log.actions.labels == (1, 2, 3)
+    (batch,) = log.each_batch(propensities=True)
+    assert batch.action.tolist() == [1, 2, 0]
+    assert batch.eligible.starts.tolist() == [0, 2, 5, 6]
+    assert batch.eligible.codes.tolist() == [0, 1, 0, 1, 2, 0]
+    # p belongs to a: sorted by the action
+    assert batch.eligible.propensities.tolist() == [0.4, 0.6, 0.3, 0.2, 0.5, 1.0]
+    assert batch.propensity.tolist() == [0.6, 0.5, 1.0]
+    # (.5 / .6 * 1 + (1/3) / .5 * 0 + 1 * .5) / 3, uniform over the eligible
+    made = evaluate(log, Uniform(log.actions), estimator="iw")
+    assert made.value == pytest.approx((0.5 / 0.6 + 0.5) / 3, abs=1e-12)
+
+
+def test_features_of_entries_are_items_inside_the_log(tmp_path: Path) -> None:
+    events = []
+    for i, one in enumerate(CHANGING):
+        entries = [{"f": 10 * i + j, "deep": {"topic": "xyz"[j]}} for j in range(len(one["a"]))]
+        events.append(one | {"c": {"U": {"x": i}, "_multi": entries}})
+    path = written(tmp_path / "log.dsjson", *events)
+    log = read(path, context="U/x", items="f,deep/topic")
+    (batch,) = log.each_batch(context=True)
+    assert log.actions.items.inline
+    rows = log.source.fragments(["items"])
+    (record,) = [x for fragment in rows for x in fragment.records()]
+    assert record["items"].to_pylist() == [
+        [{"f": 0.0, "deep/topic": "x"}, {"f": 1.0, "deep/topic": "y"}],
+        [{"f": 10.0 + j, "deep/topic": "xyz"[j]} for j in range(3)],
+        [{"f": 20.0, "deep/topic": "x"}],
+    ]
+    assert len(batch.eligible.codes) == 6
+    policy = JointRidge().solve(log, IX(0.1))
+    offers = [[{"f": 1.0, "deep/topic": "x"}, {"f": 2.0, "deep/topic": "z"}]]
+    actions, _ = policy.act(pa.table({"U/x": [0.0]}), 0, eligible=[[1, 2]], items=offers)
+    assert actions[0] in (1, 2)
+
+
+def test_fixed_lists_stay_fixed(tmp_path: Path) -> None:
+    log = read_silently(written(tmp_path / "log.dsjson", CHANGING[0], event([1, 2], [0.7, 0.3])))
+    assert log.columns.eligible is None
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        ("g", r"no entry of c._multi has a value at g \(items\); name paths inside its entries"),
+        ("deep", r"deep \(items\) is no single value in each entry of c._multi; name a path"),
+    ],
+)
+def test_features_that_are_not_there(items: str, told: str, tmp_path: Path) -> None:
+    one = event([2, 1], [0.6, 0.4], c={"_multi": [{"f": 1, "deep": {"x": 1}}] * 2})
+    with pytest.raises(DataError, match=told):
+        read(written(tmp_path / "log.dsjson", one), items=items)
+
+
+def test_many_changing_events_are_the_twin_of_a_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(0)
+    events, lists = [], []
+    for _ in range(300):
+        k = int(random.integers(1, 6))
+        p = random.dirichlet(np.ones(k))
+        ranking = (random.permutation(k) + 1).tolist()
+        events.append(event(ranking, p.tolist(), -float(random.integers(2))))
+        lists.append([p[ranking.index(j)] for j in range(1, k + 1)])
+    path = written(tmp_path / "log.dsjson", *events)
+    monkeypatch.setattr(module, "_CHUNK", 1000)
+    with pytest.warns(PiwoWarning, match="changes"):
+        log = read(path)
+    found = [b.eligible.propensities for b in log.each_batch(propensities=True)]
+    assert np.concatenate(found).tolist() == np.concatenate(lists).tolist()
+    actions = [x + 1 for b in log.each_batch() for x in b.action.tolist()]
+    assert actions == [one["_label_Action"] for one in events]

@@ -162,7 +162,8 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
         str | None,
         Parameter(
             help="File or query with features of the actions, one row a label, for models of "
-            "context and item, which act on new items. Its labels are the actions."
+            "context and item, which act on new items. Its labels are the actions. Of a file of "
+            "Vowpal Wabbit: features of the action lines, such as a/price,a/topic."
         ),
     ] = None
     items_label: Annotated[

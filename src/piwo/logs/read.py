@@ -28,7 +28,7 @@ from piwo.logs.options import Logger
 from piwo.logs.served import ServedLog, logger_of, served_log
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
-from piwo.logs.vowpal_wabbit import read_dsjson, read_vw
+from piwo.logs.vowpal_wabbit import features_named, read_dsjson, read_vw
 from piwo.messages import argument
 from piwo.sources.filters import condition, mentioned
 from piwo.sources.frames import (
@@ -108,7 +108,9 @@ def read(
             columns are numbers, text or lists of numbers, encoded as the context is. Its labels are
             the action list, unless `actions` is given. Or the name of a column of the log that
             holds lists of objects, the features of each eligible action in its row, in the order
-            of `eligible`: they may differ from row to row for one label, as a price does.
+            of `eligible`: they may differ from row to row for one label, as a price does. For
+            Vowpal Wabbit's files: names of features of the action lines ("ad/price") or of paths
+            inside the entries of `c._multi`.
         items_label: its column of labels; None: the name of the action column.
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
@@ -157,19 +159,13 @@ def read(
                 f"{paths[0]!r} is a {kind} log, whose lines state action, cost and "
                 f"propensity; give at most {takes}"
             )
-        actions = _listed(actions, items, items_label, columns.action)
+        features = features_named(items)
+        known = _listed(actions, None if features else items, items_label, columns.action)
+        given: dict[str, Any] = {"context": columns.context, "actions": known, "items": features}
         if kind == "vw":
-            log = read_vw(
-                paths,
-                context=columns.context,
-                actions=actions,
-                reward_range=reward_range,
-                hash_size=hash_size,
-            )
+            log = read_vw(paths, hash_size=hash_size, reward_range=reward_range, **given)
         else:
-            log = read_dsjson(
-                paths, context=columns.context, actions=actions, reward_range=reward_range
-            )
+            log = read_dsjson(paths, reward_range=reward_range, **given)
         log = replace(log, encoding=encoding, logger=logger)
         return _net(log, action_cost, action_cost_range)
     if columns.eligible is not None and _names_column(items):

@@ -21,7 +21,7 @@ from piwo.sources.dsjson import EVENT_ID, dsjson_source
 from piwo.sources.paths import files_of
 from piwo.sources.vw import VwKind, vw_source
 
-__all__ = ["files_and_context", "read_dsjson", "read_vw", "warn_of_skipped"]
+__all__ = ["features_named", "files_and_context", "read_dsjson", "read_vw", "warn_of_skipped"]
 
 
 def read_dsjson(
@@ -31,6 +31,7 @@ def read_dsjson(
     actions: Sequence[Any] | Actions | None = None,
     reward_range: tuple[float, float] = (0.0, 1.0),
     on_error: Literal["raise", "skip"] = "raise",
+    items: str | Sequence[str] = (),
 ) -> Log:
     """Return the log of Vowpal Wabbit dsjson files (one decision a line).
 
@@ -42,8 +43,12 @@ def read_dsjson(
     Lines that are not events are left out and counted by reason in one warning and in
     `log.source.skipped`: blank, not JSON, skip-learn (deferred and never shown), no decision (an
     outcome by itself). The files are read once, in pieces; rows of more than 256 MB go to temporary
-    files. Every event must have the same K actions in `c._multi`; a log whose number of actions
-    varies is refused.
+    files.
+
+    If every event has as many entries in `c._multi`, these are the K actions. If their number
+    changes, the log has eligible actions: those of each event, and an action is the number of its
+    entry. A warning says so. A number says little of what the entry offers: `items` names features
+    of it, for models of context and item.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -52,6 +57,8 @@ def read_dsjson(
         actions: K labels in the order of `c._multi`; None: 1, 2, ..., K, as `_label_Action` counts.
         reward_range: the declared (lo, hi) of the reward, minus the cost.
         on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
+        items: paths inside the entries of `c._multi`, parts separated by "/"; they become features
+            of the eligible actions inside the log, see `items` of `piwo.read`.
 
     Returns:
         A `Log` with full propensity vectors, and row numbers that count events. If every event has
@@ -81,7 +88,10 @@ def read_dsjson(
     if actions is not None:
         known = Actions(actions)
         labels = known.labels
-    source, count = dsjson_source(files, context, labels, skip_broken=on_error == "skip")
+    _, items = files_and_context(files, items)
+    _require_free(context)
+    events = dsjson_source(files, context, labels, on_error == "skip", items)
+    source = events.source
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
     warn_of_skipped(source.name, skipped, source.rows or 0, "lines are not events")
     columns = Columns(reward="cost", cost=True, propensities="propensities", context=context)
@@ -91,7 +101,18 @@ def read_dsjson(
         columns = replace(columns, key=EVENT_ID)
     if known is None:
         # `_label_Action` counts from 1.
-        known = Actions(range(1, count + 1))
+        known = Actions(range(1, events.count + 1))
+    if events.changing:
+        columns = replace(columns, eligible="eligible")
+        if items:
+            columns = replace(columns, item_features="items")
+            known = known.with_inline_items("action")
+        else:
+            warn(
+                f"{source.name}: the number of actions changes, so that an action is the number "
+                "of its entry in c._multi; what the entry says is not read "
+                f"({argument('items')} names features)"
+            )
     return Log.of(source, columns, known, reward_range=reward_range)
 
 
@@ -171,11 +192,7 @@ def read_vw(
         return hashed_places(column, pa.array(features, pa.large_string()), hash_size)
 
     _, items = files_and_context(files, items)
-    if {"eligible", "items"} & set(context):
-        raise UsageError(
-            f"{argument('context')} names 'eligible' or 'items', which are columns of their own; "
-            "name others"
-        )
+    _require_free(context)
     events = vw_source(files, context, labels, kind, places, hash_size, items)
     source = events.source
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
@@ -194,6 +211,27 @@ def read_vw(
                 f"of its line; what the lines say is not read ({argument('items')} names features)"
             )
     return Log.of(source, columns, known, reward_range=reward_range, encoding=encoding)
+
+
+def features_named(items: Any) -> tuple[str, ...]:
+    """Return the features of action lines that an argument names; none if it is a table or a file.
+
+    >>> features_named("ad/price,ad/topic"), features_named(["i/x"]), features_named("items.csv")
+    (('ad/price', 'ad/topic'), ('i/x',), ())
+    """
+    if isinstance(items, str) and "." not in items and not Path(items).exists():
+        return tuple(word.strip() for word in items.split(","))
+    if isinstance(items, list | tuple) and all(isinstance(word, str) for word in items):
+        return tuple(items)
+    return ()
+
+
+def _require_free(context: Sequence[str]) -> None:
+    if {"eligible", "items"} & set(context):
+        raise UsageError(
+            f"{argument('context')} names 'eligible' or 'items', which are columns of their own; "
+            "name others"
+        )
 
 
 def files_and_context(

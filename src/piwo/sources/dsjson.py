@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.messages import argument
-from piwo.sources.dsjson_lines import EVENT_ID, NUMBERS, EventLines, Layout
+from piwo.sources.dsjson_lines import EVENT_ID, NUMBERS, EventLines, Layout, pointer_of, typed
+from piwo.sources.query import quoted
 from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
 
-__all__ = ["EVENT_ID", "dsjson_source"]
+__all__ = ["EVENT_ID", "Decisions", "dsjson_source"]
 
 _FIELDS = (
     "_label_cost",
@@ -99,35 +101,61 @@ _RULES = {
         "e.pdrop < 0 or e.pdrop >= 1 or isnan(e.pdrop)"
     ),
 }
-_LAYOUT = Layout(
-    _FIELDS,
-    _SHAPE,
-    _NO_DECISION,
-    _RULES,
-    {
+
+
+def _layout(items: Sequence[str]) -> Layout:
+    """Return what is taken of an event.
+
+    Args:
+        items: paths inside the entries of `c._multi`.
+    """
+    columns = {
         "a": "try_cast(e.a as BIGINT[])",
         "p": "e.p",
         "cost": "e._label_cost",
         "k": "len(e.c._multi)",
-    },
-)
+    }
+    entries = "case when e is not null then json_extract(line, '$.c._multi[*]') end"
+    for i, path in enumerate(items):
+        at = quoted(pointer_of(path), "'")
+        columns[f"i{i}"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
+        columns[f"k{i}"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
+    return Layout(_FIELDS, _SHAPE, _NO_DECISION, _RULES, columns)
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What dsjson files hold."""
+
+    source: Source
+    count: int
+    """The number of actions; of changing ones the largest of an event."""
+    changing: bool
+    """Whether events differ in the number of their actions, or features of actions were named."""
 
 
 def dsjson_source(
-    files: Sequence[str], context: Sequence[str], labels: Sequence[Any] | None, skip_broken: bool
-) -> tuple[Source, int]:
+    files: Sequence[str],
+    context: Sequence[str],
+    labels: Sequence[Any] | None,
+    skip_broken: bool,
+    items: Sequence[str] = (),
+) -> Decisions:
     """Return the events of dsjson files as columns, and the number of actions.
 
     The columns are action, cost, propensity, propensities (in the order of `c._multi`), weight if
-    an event has a `pdrop`, EventId if every event has one, and one for each context path. The files
-    are read once, in pieces; what is larger than 256 MB goes to temporary files. The source's
-    `skipped` counts the lines that are not events, by reason.
+    an event has a `pdrop`, EventId if every event has one, and one for each context path. If the
+    number of actions changes, `eligible` lists those of each event, and `propensities` is as long.
+    The files are read once, in pieces; what is larger than 256 MB goes to temporary files. The
+    source's `skipped` counts the lines that are not events, by reason.
 
     Args:
         files: their paths.
         context: paths inside `c`, parts separated by "/".
         labels: of the actions in the order of `c._multi`; None: 1, 2, ..., K.
         skip_broken: count lines of broken JSON instead of raising.
+        items: paths inside the entries of `c._multi`; then there is a column `items`, of lists of
+            objects, and one of `eligible`.
 
     Raises:
         DataError: for broken or contradictory events, with their line numbers, and for files
@@ -135,8 +163,8 @@ def dsjson_source(
         FileError: for files that cannot be read.
         UsageError: for another number of labels than actions.
     """
-    lines = EventLines(tuple(files), tuple(context), _LAYOUT, skip_broken)
-    events = _Events(lines, labels)
+    lines = EventLines(tuple(files), tuple(context), _layout(items), skip_broken)
+    events = _Events(lines, labels, tuple(items))
     raw = spooled(events, events.columns)
     # What a column holds is known when all events were read.
     columns = _Columns(raw, events)
@@ -144,18 +172,34 @@ def dsjson_source(
     if isinstance(made, TableSource):
         # Batches are cut anew, as those of many small files would be small.
         made = replace(made, table=made.table.combine_chunks())
-    return made, events.count
+    return Decisions(made, events.count, events.changing)
 
 
 class _Events:
     """The events of files, read once, by `spooled`; also their only fragment."""
 
-    def __init__(self, lines: EventLines, labels: Sequence[Any] | None) -> None:
-        self.lines, self.labels, self.start = lines, labels, 0
+    def __init__(
+        self, lines: EventLines, labels: Sequence[Any] | None, items: tuple[str, ...]
+    ) -> None:
+        self.lines, self.labels, self.items, self.start = lines, labels, items, 0
         self.name = lines.name
         own = ("action", "cost", "propensity", "propensities", "pdrop", EVENT_ID)
-        self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))))
-        self.count = 0
+        of_context = (f"v{i}" for i in range(len(lines.context)))
+        self.columns = (*own, *of_context, *(f"i{i}" for i in range(len(items))))
+        self.sizes: set[int] = set()
+        """The numbers of actions that events have."""
+        self.kinds: list[set[str]] = [set() for _ in items]
+        """The types that each feature of the actions has."""
+
+    @property
+    def count(self) -> int:
+        """The largest number of actions of an event."""
+        return max(self.sizes)
+
+    @property
+    def changing(self) -> bool:
+        """Whether each event lists its own actions."""
+        return len(self.sizes) > 1 or bool(self.items)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -163,45 +207,47 @@ class _Events:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the events, and raise at the end if one breaks a rule, or there is none."""
-        for file, parsed in self.lines.tables():
-            events = self._same_actions(parsed, file)
-            if events.num_rows:
-                yield self._record(events)
+        for _, events in self.lines.tables():
+            yield self._record(events)
         self.lines.refuse()
         self.lines.require_any("an event")
         if self.labels is not None and len(self.labels) != self.count:
-            raise UsageError(
-                f"got {len(self.labels)} {argument('actions')}, but every event of {self.name!r} "
-                f"has {self.count} in c._multi"
-            )
-
-    def _same_actions(self, events: pa.Table, file: str) -> pa.Table:
-        """Return the events with as many actions as the first one."""
-        k = events["k"].to_numpy()
-        self.count = self.count or int(k[0])
-        same = k == self.count
-        if same.all():
-            return events
-        rule = (
-            f"has another number of actions than the first event ({self.count}), "
-            "which is not supported,"
-        )
-        self.lines.faults.add(rule, file, events["number"].to_numpy()[~same])
-        return events.filter(pa.array(same))
+            has = f"every event of {self.name!r} has {self.count}"
+            if len(self.sizes) > 1:
+                has = f"an event of {self.name!r} has {self.count}"
+            raise UsageError(f"got {len(self.labels)} {argument('actions')}, but {has} in c._multi")
+        for path, kinds in zip(self.items, self.kinds, strict=True):
+            if kinds <= {"NULL"}:
+                raise DataError(
+                    f"no entry of c._multi has a value at {path} ({argument('items')}); name paths "
+                    "inside its entries"
+                )
+            if kinds & {"OBJECT", "ARRAY"}:
+                raise DataError(
+                    f"{path} ({argument('items')}) is no single value in each entry of c._multi; "
+                    "name a path that ends in a number or a text"
+                )
 
     def _record(self, events: pa.Table) -> pa.RecordBatch:
         """Return events as columns."""
-        ranking = events["a"].combine_chunks().flatten().to_numpy().reshape(-1, self.count) - 1
-        ranked = events["p"].combine_chunks().flatten().to_numpy().reshape(-1, self.count)
+        sizes = events["k"].to_numpy()
+        self.sizes.update(np.unique(sizes).tolist())
+        ends = np.append(0, np.cumsum(sizes))
+        ranking = events["a"].combine_chunks().flatten().to_numpy() - 1
+        ranked = events["p"].combine_chunks().flatten().to_numpy()
         vectors = np.empty_like(ranked)
-        np.put_along_axis(vectors, ranking, ranked, axis=1)
+        vectors[ranking + np.repeat(ends[:-1], sizes)] = ranked
         arrays = [
-            pa.array(ranking[:, 0]),
+            pa.array(ranking[ends[:-1]]),
             events["cost"].combine_chunks(),
-            pa.array(np.ascontiguousarray(ranked[:, 0])),
-            pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), self.count),
+            pa.array(np.ascontiguousarray(ranked[ends[:-1]])),
+            pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(vectors)),
             *self.lines.taken(events),
         ]
+        for i, kinds in enumerate(self.kinds):
+            kinds.update(pc.unique(events[f"k{i}"].combine_chunks().flatten()).to_pylist())
+            kinds.discard(None)
+            arrays.append(events[f"i{i}"].combine_chunks())
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 
 
@@ -216,6 +262,10 @@ class _Columns:
             names.append("weight")
         if events.lines.identified:
             names.append(EVENT_ID)
+        if events.changing:
+            names.append("eligible")
+        if events.items:
+            names.append("items")
         self.names = [*names, *events.lines.context]
         self._labels = pa.array(events.labels or range(1, events.count + 1))
 
@@ -230,11 +280,34 @@ class _Columns:
                 yield self._record(record)
 
     def _record(self, record: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = [self._labels.take(record["action"])]
-        arrays += [record[x] for x in ("cost", "propensity", "propensities")]
+        vectors = record["propensities"]
+        ends, vectors = vectors.offsets, vectors.flatten()
+        arrays = [self._labels.take(record["action"]), record["cost"], record["propensity"]]
+        if self._events.changing:
+            arrays.append(pa.ListArray.from_arrays(pc.subtract(ends, ends[0]), vectors))
+        else:
+            arrays.append(pa.FixedSizeListArray.from_arrays(vectors, self._events.count))
         if self._events.lines.thinned:
             arrays.append(pa.array(1.0 / (1.0 - record["pdrop"].to_numpy())))
         if self._events.lines.identified:
             arrays.append(record[EVENT_ID])
+        if self._events.changing:
+            arrays += self._of_actions(record)
         arrays += self._events.lines.contexts(record)
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
+
+    def _of_actions(self, record: pa.RecordBatch) -> list[pa.Array]:
+        """Return the actions of each event, and the objects with their features."""
+        vectors = record["propensities"]
+        ends = pc.subtract(vectors.offsets, vectors.offsets[0])
+        starts, sizes = ends.to_numpy()[:-1], vectors.value_lengths().to_numpy()
+        places = np.arange(ends[-1].as_py()) - np.repeat(starts, sizes)
+        arrays = [pa.ListArray.from_arrays(ends, self._labels.take(pa.array(places)))]
+        if self._events.items:
+            features: list[pa.Array] = []
+            for i, kinds in enumerate(self._events.kinds):
+                values = record[f"i{i}"].flatten()
+                features.append(typed(values, kinds))
+            objects = pa.StructArray.from_arrays(features, list(self._events.items))
+            arrays.append(pa.ListArray.from_arrays(ends, objects))
+        return arrays

@@ -17,7 +17,7 @@ from piwo.sources.addresses import name_of
 from piwo.sources.lines import Faults, lines_of
 from piwo.sources.query import quoted
 
-__all__ = ["EVENT_ID", "NUMBERS", "EventLines", "Layout"]
+__all__ = ["EVENT_ID", "NUMBERS", "EventLines", "Layout", "pointer_of", "typed"]
 
 EVENT_ID = "EventId"
 """The field of an event that no other event has, and the column of it."""
@@ -148,10 +148,7 @@ class EventLines:
         """
         arrays = []
         for i, kinds in enumerate(self.kinds):
-            values = record[f"v{i}"]
-            if kinds <= _NUMERIC:
-                values = values.cast(pa.float64())
-            arrays.append(values)
+            arrays.append(typed(record[f"v{i}"], kinds))
         return arrays
 
     def _parsed(self, file: str, number: int, lines: list[str]) -> pa.Table:
@@ -198,7 +195,7 @@ class EventLines:
             rules += f" when {broken} then {quoted(rule, chr(39))}"
         extra = "".join(f", {expression} as {x}" for x, expression in layout.columns.items())
         for i, path in enumerate(self.context):
-            at = quoted("/c/" + _pointer(path.strip("/")), "'")
+            at = quoted("/c" + pointer_of(path), "'")
             extra += (
                 f", case when e is not null then json_extract_string(line, {at}) end "
                 f"as v{i}, case when e is not null then json_type(line, {at}) end as "
@@ -241,6 +238,30 @@ def _places(context: Sequence[str], fields: Sequence[str]) -> dict[str, list[str
 def _pointer(part: str) -> str:
     """Return the name of a field as JSON pointers have it."""
     return part.replace("~", "~0")
+
+
+def pointer_of(path: str) -> str:
+    """Return a path as JSON pointers have it.
+
+    >>> pointer_of("U/x")
+    '/U/x'
+    """
+    return "/" + _pointer(path.strip("/"))
+
+
+def typed(values: pa.Array, kinds: set[str]) -> pa.Array:
+    """Return values of JSON that were read as text: numbers if all are.
+
+    Args:
+        values: text, or null.
+        kinds: the types that they had.
+
+    >>> typed(pa.array(["1", None]), {"DOUBLE"}).to_pylist()
+    [1.0, None]
+    """
+    if kinds <= _NUMERIC:
+        return values.cast(pa.float64())
+    return values
 
 
 def _parsed(places: Sequence[str], layout: Layout) -> str:
