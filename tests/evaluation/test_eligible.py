@@ -265,7 +265,7 @@ def test_errors_of_eligible_actions_name_the_policy(kind: str) -> None:
         piwo.evaluate(log, even, baseline=wrong)
 
 
-def test_lists_of_propensities_make_no_control_variates() -> None:
+def test_lists_of_propensities_make_control_variates() -> None:
     columns = {
         "action": ["a", "b"] * 20,
         "reward": [1, 0] * 20,
@@ -275,13 +275,11 @@ def test_lists_of_propensities_make_no_control_variates() -> None:
     even = piwo.policies.Uniform(log.actions)
     found = piwo.evaluate(log, even)
     alone = piwo.read({**columns, "propensity": [0.5] * 40}, eligible="could")
-    # The same interval as with the propensity of the action taken, and no advice to give lists.
-    assert found.interval == "deadline"
-    assert (found.lower, found.upper) == (
-        piwo.evaluate(alone, even).lower,
-        piwo.evaluate(alone, even).upper,
-    )
+    # Control variates take the lists; without them no advice is given, as loggers seldom have them.
+    other = piwo.evaluate(alone, even)
+    assert (found.interval, other.interval) == ("deadline-cv", "deadline")
+    assert found.value == other.value
     for one in (log, alone):
         assert not any(note.kind == "control-variate" for note in piwo.evaluate(one, even).notes)
-        with pytest.raises(UsageError, match="control variates are not made for eligible actions"):
-            piwo.evaluate(one, even, interval="mixture-cv")
+    with pytest.raises(UsageError, match="the log has the propensity of the logged action only"):
+        piwo.evaluate(alone, even, interval="mixture-cv")

@@ -176,9 +176,10 @@ class AutoInterval(IntervalMethod):
         narrow, plain = self.mixture if partition is None else self.deadline
         approximate = log.propensity_error is not None
         every_action = log.columns.propensities is not None or log.behavior is not None
-        changing = log.columns.eligible is not None
-        if log.columns.weight is not None or changing or (approximate and not every_action):
-            # nothing that the user could pass would help, so there is nothing to note
+        # Loggers of changing actions seldom keep the probabilities of the others.
+        unlisted = log.columns.eligible is not None and not every_action
+        if log.columns.weight is not None or unlisted or (approximate and not every_action):
+            # little that the user could pass would help, so there is nothing to note
             return plain
         reason = lacking(log, policy)
         chosen, reasons = narrow, []

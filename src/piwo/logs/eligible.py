@@ -121,6 +121,19 @@ class Eligible:
         find_places(self.starts, self.codes, np.asarray(codes, np.int32), found)
         return found
 
+    def table(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the values of pairs as a table with a row for each row, filled up with 0.
+
+        It is as wide as the longest list, so a place in a row is that in its list.
+
+        >>> some = Eligible(np.array([0, 2, 3]), np.array([4, 1, 4], np.int32))
+        >>> some.table(np.array([0.25, 0.75, 1.0])).tolist()
+        [[0.25, 0.75], [1.0, 0.0]]
+        """
+        found = np.zeros((len(self), int(self.sizes.max(initial=1))))
+        found[self.rows, np.arange(len(self.codes)) - self.starts[:-1][self.rows]] = values
+        return found
+
     def doubled(self, actions: int) -> npt.NDArray[np.bool_]:
         """Return which rows list an action twice, (n,).
 

@@ -427,7 +427,7 @@ class Log:
     def gives_full_distribution(self) -> bool:
         """Whether the probability of every action is known exactly."""
         given = self.columns.propensities is not None or self.behavior is not None
-        # Those of eligible actions are looked up for the logged action alone.
+        # Those of eligible actions are kept by pair, and are no full vectors.
         given = given and self.columns.eligible is None
         return given and (self.propensity_error is None or self.propensity_error.exact)
 

@@ -9,12 +9,15 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from piwo.checks import check_count, shown
 from piwo.engines.cores import cores
 from piwo.engines.native_threads import native_threads
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.messages import argument
+from piwo.sources.frames import is_frame, to_table
 
-__all__ = ["DENSE_LIMIT", "Codes", "check_dense", "row_blocks", "spread", "take"]
+__all__ = ["DENSE_LIMIT", "Codes", "check_dense", "row_blocks", "row_count", "spread", "take"]
 
 T = TypeVar("T")
 
@@ -110,6 +113,36 @@ def check_dense(rows: int, actions: int) -> None:
             f"the limit is {DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for "
             "one action per row, or act(X)"
         )
+
+
+def row_count(X: Any, n: int | None) -> int:
+    """Return the number of contexts, or n if there are none.
+
+    Raises:
+        UsageError: if neither is given, or they differ.
+
+    >>> row_count([[0.5], [1.0]], None), row_count(None, 3)
+    (2, 3)
+    """
+    if X is None:
+        if n is None:
+            raise UsageError(
+                f"got neither contexts nor a number of rows; pass {argument('X')} or "
+                f"{argument('n')}"
+            )
+        check_count("n", n, 0)
+        return int(n)
+    if not is_frame(X) and (not hasattr(X, "__len__") or isinstance(X, str)):
+        raise UsageError(
+            f"{argument('X')} is {shown(X)}, expected a data frame or an (n, d) matrix of contexts"
+        )
+    if is_frame(X):
+        rows: int = to_table(X).num_rows
+    else:
+        rows = len(X)
+    if n is not None and n != rows:
+        raise UsageError(f"got {rows} contexts and {argument('n', n)}; leave {argument('n')} out")
+    return rows
 
 
 def checked_codes(codes: Any, actions: int) -> Codes:

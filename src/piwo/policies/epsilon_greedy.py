@@ -96,7 +96,9 @@ class EpsilonGreedy(Policy):
 
     def within(self, context: Floats | None, eligible: Eligible) -> Floats:
         """Return (1 - epsilon) pi + epsilon over the number of eligible actions, (m,)."""
-        inner = self.policy.within(context, eligible)
+        return self._explored(self.policy.within(context, eligible), eligible)
+
+    def _explored(self, inner: Floats, eligible: Eligible) -> Floats:
         explores = self.epsilon * np.repeat(shares(eligible), eligible.sizes)
         return np.asarray(explores + (1.0 - self.epsilon) * inner)
 
@@ -113,6 +115,11 @@ class EpsilonGreedy(Policy):
         if batch.eligible is not None:
             return super().full(batch)
         return self._mix(self.policy.full(batch))
+
+    def pairs(self, batch: Batch) -> Floats:
+        """Return the mixed probabilities of eligible actions, (m,)."""
+        assert batch.eligible is not None
+        return self._explored(self.policy.pairs(batch), batch.eligible)
 
     def onto(self, actions: Actions) -> Policy:
         """Return this policy over a log's list; it explores only among its own K actions."""

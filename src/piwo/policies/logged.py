@@ -113,13 +113,19 @@ class Logging(LoggedOnly):
         """
         some = batch.eligible
         if some is not None and some.propensities is not None:
-            return spread_out(some.propensities, some, len(self.actions))
+            return spread_out(self.pairs(batch), some, len(self.actions))
         if batch.propensities is None:
             raise UsageError(
                 "the log has the propensity of the logged action only; name the "
                 f"column that holds the full vectors: {argument('propensities', '...')}"
             )
         return batch.propensities
+
+    def pairs(self, batch: Batch) -> Floats:
+        """Return the propensities of the eligible actions, (m,), which the log must have."""
+        assert batch.eligible is not None
+        assert batch.eligible.propensities is not None
+        return batch.eligible.propensities
 
     def onto(self, actions: Actions) -> Logging:
         """Return the logging policy with the log's actions, which are its own."""

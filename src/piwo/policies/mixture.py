@@ -153,6 +153,12 @@ class Mixture(Policy):
             sum(w * x.full(batch) for w, x in zip(self.weights, self.policies, strict=True))
         )
 
+    def pairs(self, batch: Batch) -> Floats:
+        """Return the weighted sum of the policies' probabilities of eligible actions, (m,)."""
+        return np.asarray(
+            sum(w * x.pairs(batch) for w, x in zip(self.weights, self.policies, strict=True))
+        )
+
     def onto(self, actions: Actions) -> Policy:
         """Return the mixture of the policies over the log's actions."""
         if self.listed == actions and (self.item_features is None or actions.items is None):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from piwo.checks import check_count, check_kind, real_array, shown
+from piwo.checks import check_kind, real_array
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
@@ -24,7 +24,14 @@ from piwo.logs.foreign import RowError
 from piwo.logs.inline import inline_of, object_lists
 from piwo.logs.items import items_of
 from piwo.messages import argument
-from piwo.policies.blocks import Codes, check_dense, checked_codes, row_blocks, take
+from piwo.policies.blocks import (
+    Codes,
+    check_dense,
+    checked_codes,
+    row_blocks,
+    row_count,
+    take,
+)
 from piwo.policies.provenance import Provenance
 from piwo.policies.restricted import (
     at_places,
@@ -39,7 +46,7 @@ from piwo.policies.sampling import Decisions, RandomState, draw_rows, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
 from piwo.policies.subclasses import check_outputs, is_foreign
-from piwo.sources.frames import is_frame, to_table
+from piwo.sources.frames import is_frame
 
 __all__ = ["ActionList", "Aligned", "DeterministicPolicy", "Policy", "action_list", "aligned"]
 
@@ -319,7 +326,7 @@ class Policy(ABC):
         Raises:
             UsageError: if the table would be larger than `DENSE_LIMIT`; it is not allocated.
         """
-        rows = _row_count(X, n)
+        rows = row_count(X, n)
         check_dense(rows, len(self.actions))
         return self.distribution(self.context(X), rows)
 
@@ -372,9 +379,19 @@ class Policy(ABC):
         check_dense(len(batch), len(self.actions))
         try:
             if batch.eligible is not None:
-                chances = self.within(self.context(batch.context), batch.eligible)
-                return spread_out(chances, batch.eligible, len(self.actions))
+                return spread_out(self.pairs(batch), batch.eligible, len(self.actions))
             return self.distribution(self.context(batch.context), len(batch))
+        except RowError as wrong:
+            raise wrong.at(batch.row_numbers, self) from None
+
+    def pairs(self, batch: Batch) -> Floats:
+        """Return pi(a | X) of the eligible actions of every row of a batch, (m,).
+
+        No table of rows x actions is made. For logs with eligible actions alone.
+        """
+        assert batch.eligible is not None
+        try:
+            return self.within(self.context(batch.context), batch.eligible)
         except RowError as wrong:
             raise wrong.at(batch.row_numbers, self) from None
 
@@ -421,7 +438,7 @@ class Policy(ABC):
             return policy.act(X, random_state, n=n, eligible=eligible)
         if eligible is not None:
             return self._act_among(X, random_state, n, eligible, None)
-        rows, context = _row_count(X, n), self.context(X)
+        rows, context = row_count(X, n), self.context(X)
         codes, chances = self.draw_logged(context, rows, generator(random_state))
         return Decisions(self.actions.take(codes), chances)
 
@@ -434,7 +451,7 @@ class Policy(ABC):
         inline: pa.Array | None,
     ) -> Decisions:
         """Choose one eligible action per row; see `act`. `inline`: features of each of them."""
-        rows, context = _row_count(X, n), self.context(X)
+        rows, context = row_count(X, n), self.context(X)
         some = eligible_lists(eligible, self.actions, rows)
         if inline is not None:
             findings = Findings(np.arange(rows))
@@ -528,7 +545,7 @@ class DeterministicPolicy(Policy):
 
     def choose(self, X: Any = None, *, n: int | None = None) -> Codes:
         """Return the action taken in each row, (n,) codes; `actions.take(codes)` are the labels."""
-        return self.decide(self.context(X), _row_count(X, n))
+        return self.decide(self.context(X), row_count(X, n))
 
     def distribution(self, context: Floats | None, n: int) -> Floats:
         """Return 1 for the action taken and 0 for the others, (n, K)."""
@@ -707,6 +724,14 @@ class Aligned(Policy):
         seen, _ = self._batch(batch)
         return self._spread(self.policy.full(seen))
 
+    def pairs(self, batch: Batch) -> Floats:
+        """Return the policy's probabilities, 0 for eligible actions that it lacks, (m,)."""
+        assert batch.eligible is not None
+        found = np.zeros(len(batch.eligible.codes))
+        seen, _ = self._batch(batch)
+        found[self.own[batch.eligible.codes] >= 0] = self.policy.pairs(seen)
+        return found
+
     def onto(self, actions: Actions) -> Policy:
         """Return the policy itself over another list; this one is only a view."""
         if self.listed == actions:
@@ -722,28 +747,6 @@ class Aligned(Policy):
         """Return the policy of a state."""
         (policy,) = state.parts
         return cls(policy, state.known())
-
-
-def _row_count(X: Any, n: int | None) -> int:
-    if X is None:
-        if n is None:
-            raise UsageError(
-                f"got neither contexts nor a number of rows; pass {argument('X')} or "
-                f"{argument('n')}"
-            )
-        check_count("n", n, 0)
-        return int(n)
-    if not is_frame(X) and (not hasattr(X, "__len__") or isinstance(X, str)):
-        raise UsageError(
-            f"{argument('X')} is {shown(X)}, expected a data frame or an (n, d) matrix of contexts"
-        )
-    if is_frame(X):
-        rows: int = to_table(X).num_rows
-    else:
-        rows = len(X)
-    if n is not None and n != rows:
-        raise UsageError(f"got {rows} contexts and {argument('n', n)}; leave {argument('n')} out")
-    return rows
 
 
 def _first_bad(matrix: Floats) -> int:

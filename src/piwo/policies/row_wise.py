@@ -120,10 +120,10 @@ class RowWise(Policy):
             return self.column[rows]
         assert self.table is not None
         if batch.eligible is not None:
-            return at_places(self._within(batch), batch.eligible.places(batch.action))
+            return at_places(self.pairs(batch), batch.eligible.places(batch.action))
         return self.table[rows, batch.action]
 
-    def _within(self, batch: Batch) -> Floats:
+    def pairs(self, batch: Batch) -> Floats:
         """Return the table's probabilities of eligible actions, divided by their sum, (m,)."""
         assert self.table is not None
         assert batch.eligible is not None
@@ -141,7 +141,7 @@ class RowWise(Policy):
                 "give full vectors, (n, K)"
             )
         if batch.eligible is not None:
-            return spread_out(self._within(batch), batch.eligible, len(self.actions))
+            return spread_out(self.pairs(batch), batch.eligible, len(self.actions))
         return self.table[self._positions(batch)]
 
     def onto(self, actions: Actions) -> Policy:
@@ -239,3 +239,11 @@ class RowChoices(Policy):
         table = np.zeros((len(batch), len(self.actions)))
         table[np.arange(len(batch)), self._of(batch)] = 1.0
         return table
+
+    def pairs(self, batch: Batch) -> Floats:
+        """Return 1 for the action chosen and 0 for the other eligible ones, (m,)."""
+        assert batch.eligible is not None
+        try:
+            return taken(self._of(batch), batch.eligible)
+        except RowError as wrong:
+            raise wrong.at(batch.row_numbers, self) from None

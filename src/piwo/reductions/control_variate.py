@@ -13,7 +13,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.reductions.bets import BETS, CAPPED_BETS, CAPS
 from piwo.reductions.blocks import BetSums, Partition, no_blocks
 from piwo.reductions.policy_reduction import credit_bets
-from piwo.reductions.vector_sums import VectorSums
+from piwo.reductions.vector_sums import Vectors, VectorSums, width_of
 from piwo.scores.ratio import Weights
 
 __all__ = ["BASELINES", "GAIN_BASELINES", "ControlVariates", "VariateState", "stacked"]
@@ -79,10 +79,12 @@ class ControlVariates(VectorSums[VariateState]):
 
         sum_a pi(a|x) b(x, a) = sum_a min(c pi(a|x), k mu(a|x)),
 
-    whose terms are 0 if mu or pi is. Tables of rows x actions are made for small blocks of rows.
+    whose terms are 0 if mu or pi is. If actions change from row to row, the sum is over those that
+    are eligible. Tables of rows x (eligible) actions are made for small blocks of rows.
 
     Args:
-        policy: over the log's action list; it must give full vectors, and so must the log.
+        policy: over the log's action list; it must give full vectors, and so must the log,
+            of the eligible actions if it has these.
         bounded: rewards have an upper end, so that losses 1 - R exist.
         partition: into blocks; None: without.
 
@@ -118,18 +120,21 @@ class ControlVariates(VectorSums[VariateState]):
         gains = [nothing] * (1 + len(set(self._baselines).intersection(GAIN_BASELINES)))
         return VariateState(*stacked(forms, forms, gains))
 
+    def width(self, batch: Batch) -> int:
+        """Return K, or the length of the longest list of eligible actions."""
+        return width_of(batch, len(self.policy.actions))
+
     def block(self, batch: Batch) -> VariateState:
         """Return the sums of a few rows."""
         from piwo.reductions.kernels import add_truncated_bets, truncated_masses
 
-        assert batch.propensities is not None
-        pi = np.ascontiguousarray(self.policy.full(batch), np.float64)
-        mu = np.ascontiguousarray(batch.propensities, np.float64)
+        vectors = Vectors(batch)
+        pi, mu = vectors.of(self.policy), vectors.mu
         masses, distance = np.zeros((len(BASELINES), len(batch))), np.zeros(len(batch))
         c, k = np.array(BASELINES).T.copy()
         # sum_a min(c pi_a, k mu_a) for every (c, k), and sum_a (mu_a - pi_a)_+
         truncated_masses(pi, mu, c, k, masses, distance)
-        weights = self.weights(batch, pi[np.arange(len(batch)), batch.action])
+        weights = self.weights(batch, vectors.taken(pi))
         if batch.unit_starts is None and np.isfinite(weights.w).all():
             state = self._rows(weights.w, batch, masses, distance)
         else:

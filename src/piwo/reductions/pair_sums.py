@@ -24,7 +24,7 @@ from piwo.reductions.blocks import (
 )
 from piwo.reductions.model_variate import uncut
 from piwo.reductions.reduction import Reduction
-from piwo.reductions.vector_sums import in_blocks
+from piwo.reductions.vector_sums import Vectors, in_blocks, width_of
 from piwo.scores.ratio import log_ratio, over_propensity
 
 __all__ = ["PAIR_BASELINES", "PairState", "PairSums"]
@@ -147,7 +147,7 @@ class PairSums(Reduction[PairState]):
         )
         state = state.merge(added)
         if self.variates:
-            for block in in_blocks(batch, len(self.policy.actions)):
+            for block in in_blocks(batch, width_of(batch, len(self.policy.actions))):
                 forms = self._raised(block)
                 raised = np.stack([one.bets for one in forms])
                 blocks = np.stack([one.blocks for one in forms])
@@ -157,10 +157,11 @@ class PairSums(Reduction[PairState]):
     def _differences(self, batch: Batch) -> tuple[Floats, Floats]:
         """Return the numerator over mu, and 1 - sum_a (pi' - pi)_+, (n,), block by block."""
         numerator, rest = np.empty(len(batch)), np.empty(len(batch))
-        for block in row_blocks(len(batch), 2 * len(self.policy.actions)):
+        for block in row_blocks(len(batch), 2 * width_of(batch, len(self.policy.actions))):
             some = batch.take(block)
-            more = self.policy.full(some) - self.other.full(some)
-            taken = more[np.arange(len(some)), some.action]
+            vectors = Vectors(some)
+            more = vectors.of(self.policy) - vectors.of(self.other)
+            taken = vectors.taken(more)
             # (pi - pi')_+ R + (pi' - pi)_+ (1 - R): one of the two terms is 0
             numerator[block] = np.where(
                 taken > 0.0, taken * some.reward, -taken * (1.0 - some.reward)
@@ -172,9 +173,8 @@ class PairSums(Reduction[PairState]):
         """Return the sums of a few rows with control variates, for each of `PAIR_BASELINES`."""
         from piwo.reductions.kernels import truncated_masses
 
-        assert batch.propensities is not None
-        mu = np.ascontiguousarray(batch.propensities, np.float64)
-        d = np.asarray(self.policy.full(batch) - self.other.full(batch), np.float64)
+        vectors = Vectors(batch)
+        mu, d = vectors.mu, vectors.of(self.policy) - vectors.of(self.other)
         more, less = np.maximum(d, 0.0), np.maximum(-d, 0.0)
         c, k = np.array(PAIR_BASELINES).T.copy()
         shape = (len(PAIR_BASELINES), len(batch))
@@ -182,7 +182,7 @@ class PairSums(Reduction[PairState]):
         # sum_a min(c'_a |d_a|, k mu_a), in two parts: d > 0 with c and d < 0 with 1 - c
         truncated_masses(more, mu, c, k, gained, scratch)
         truncated_masses(less, mu, 1.0 - c, k, lost, scratch)
-        taken = d[np.arange(len(batch)), batch.action]
+        taken = vectors.taken(d)
         numerator = np.where(taken > 0.0, taken * batch.reward, -taken * (1.0 - batch.reward))
         # |d|/mu and |d| R'/mu
         size, plain = over_propensity(np.abs(taken), batch), over_propensity(numerator, batch)

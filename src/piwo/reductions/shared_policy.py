@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
 from piwo.policies.policy import Policy
+from piwo.policies.restricted import at_places, spread_out
 from piwo.reductions.reduction import Joint, Reduction
-from piwo.reductions.vector_sums import in_blocks
+from piwo.reductions.vector_sums import in_blocks, width_of
 
 __all__ = ["SharedPolicy"]
 
@@ -44,7 +47,7 @@ class SharedPolicy(Joint):
         # Probabilities that are in the log cost nothing to read again.
         if len(self.parts) == 1 or not self.policy.gives_full_distribution:
             return super().update(state, batch)
-        for some in in_blocks(batch, len(self.policy.actions)):
+        for some in in_blocks(batch, width_of(batch, len(self.policy.actions))):
             cached = CachedPolicy(self.policy, some)
             parts = tuple(replace(part, policy=cached) for part in self.parts)  # type: ignore[type-var]
             state = Joint(parts).update(state, some)
@@ -60,7 +63,13 @@ class CachedPolicy(Policy):
     def __init__(self, policy: Policy, batch: Batch) -> None:
         self.listed = policy.actions
         self.policy = policy
-        self.table = policy.full(batch)
+        # Of eligible actions, the probabilities of pairs; else full vectors.
+        some = batch.eligible
+        if some is None:
+            self.table = policy.full(batch)
+        else:
+            some = Eligible(some.starts, some.codes, propensities=policy.pairs(batch))
+        self.eligible = some
         self.numbers = batch.row_numbers
         # Rows by unit are not in the order of their numbers.
         self.order = np.argsort(self.numbers, kind="stable")
@@ -72,14 +81,29 @@ class CachedPolicy(Policy):
 
     def full(self, batch: Batch) -> Floats:
         """Return pi(a | X) of some of the rows, (n, K)."""
+        if batch.eligible is not None:
+            return spread_out(self.pairs(batch), batch.eligible, len(self.actions))
         if np.array_equal(batch.row_numbers, self.numbers):
             return self.table
-        places = self.order[np.searchsorted(self.ordered, batch.row_numbers)]
-        table: Floats = self.table[places]
+        table: Floats = self.table[self._places(batch)]
         return table
+
+    def pairs(self, batch: Batch) -> Floats:
+        """Return pi(a | X) of the eligible actions of some of the rows, (m,)."""
+        assert self.eligible is not None
+        some = self.eligible
+        if not np.array_equal(batch.row_numbers, self.numbers):
+            some = some.take(self._places(batch))
+        assert some.propensities is not None
+        return some.propensities
+
+    def _places(self, batch: Batch) -> npt.NDArray[np.intp]:
+        return self.order[np.searchsorted(self.ordered, batch.row_numbers)]
 
     def logged(self, batch: Batch) -> Floats:
         """Return pi(A | X) of the logged actions, (n,)."""
+        if batch.eligible is not None:
+            return at_places(self.pairs(batch), batch.eligible.places(batch.action))
         found: Floats = self.full(batch)[np.arange(len(batch)), batch.action]
         return found
 
