@@ -2,8 +2,8 @@
 
 Every name in `piwo.__all__` stands in `docs/reference.md`, as code. CHANGELOG.md has a section for
 the version in `src/piwo/_version.py`. The reference is checked from the day that `docs/` exists.
-The navigation in `mkdocs.yml` lists every page below `docs/`, and `docs/reference/` has a page of
-docstrings for the package and each package in it that is public.
+The navigation in `mkdocs.yml` lists every page below `docs/`, and `docs/reference/` has the
+docstrings of every public name of the package, and a page for each package in it that is public.
 """
 
 import ast
@@ -60,7 +60,7 @@ def check_docstring_pages(root: Path, public: Iterable[object]) -> Iterator[Find
     if not (root / "mkdocs.yml").exists():
         return
     package = root / "src" / "piwo"
-    homes = {"piwo": "piwo"}
+    homes = {}
     for name in public:
         if (package / str(name) / "__init__.py").exists():
             homes[str(name)] = f"piwo.{name}"
@@ -68,6 +68,14 @@ def check_docstring_pages(root: Path, public: Iterable[object]) -> Iterator[Find
         page = root / "docs" / "reference" / f"{name}.md"
         if not page.exists() or f"\n::: {full}\n" not in page.read_text(encoding="utf-8"):
             yield Finding(page, 1, f"write a page with the line `::: {full}`")
+    # The names of the package itself are on several pages, so that each of them loads quickly.
+    pages = sorted((root / "docs" / "reference").glob("piwo*.md"))
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    for name in public:
+        full = f"piwo.{name}"
+        if f"\n::: {full}\n" not in text and f'id="{full}"' not in text and name != "__version__":
+            page = root / "docs" / "reference" / "piwo.md"
+            yield Finding(page, 1, f"write the line `::: {full}` on a page docs/reference/piwo*.md")
 
 
 def check_navigation(root: Path) -> Iterator[Finding]:

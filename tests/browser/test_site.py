@@ -26,6 +26,7 @@ PAGES = (
     "promises",
     "theory",
     "reference",
+    "reference/piwo-evaluating",
     "reference/policies",
 )
 
@@ -50,18 +51,36 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_reference_has_the_docstring_of_every_public_name(site: Path) -> None:
-    missing = []
-    pages = sorted((site / "reference").glob("*.html"))
-    assert len(pages) > 15
-    for page in pages:
-        name = "piwo" if page.stem == "piwo" else f"piwo.{page.stem}"
+    shown: dict[str, set[str]] = {}
+    for page in sorted((site / "reference").glob("*.html")):
+        # The names of the package itself are on several pages.
+        root = page.stem.startswith("piwo")
+        name = "piwo" if root else f"piwo.{page.stem}"
         text = page.read_text(encoding="utf-8")
-        shown = set(re.findall(r' id="([^"]+)"', text))
-        public = set(importlib.import_module(name).__all__) - {"__version__"}
-        missing += [f"{name}.{one}" for one in public if f"{name}.{one}" not in shown]
-        assert "&gt;&gt;&gt;" in text, page
+        shown.setdefault(name, set()).update(re.findall(r' id="([^"]+)"', text))
+        assert page.stem == "piwo" or "&gt;&gt;&gt;" in text, page
         assert "<blockquote>" not in text, page
+        # Larger ones take seconds to open.
+        assert not root or len(text) < 300_000, page
+    assert len(shown) > 15
+    missing = []
+    for name, found in shown.items():
+        public = set(importlib.import_module(name).__all__) - {"__version__"}
+        missing += [f"{name}.{one}" for one in public if f"{name}.{one}" not in found]
     assert missing == []
+
+
+def test_a_link_to_a_section_that_has_moved_leads_to_it(browser: Any, site: Path) -> None:
+    tab = new_tab(browser)
+    for section, page in {
+        "piwo.Log.split": "piwo-reading",
+        "piwo.evaluate": "piwo-evaluating",
+        "piwo.bounds": "piwo",
+    }.items():
+        tab.goto((site / "reference" / "piwo.html").as_uri() + f"#{section}")
+        tab.wait_for_url(f"**/{page}.html#{section}")
+        assert tab.locator(f'[id="{section}"]').count() == 1
+    tab.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
