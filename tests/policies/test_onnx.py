@@ -9,16 +9,22 @@ import onnxruntime
 import pytest
 
 from piwo.errors import UsageError
+from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.policies import (
+    Column,
     Constant,
+    EpsilonGreedy,
     JointLinear,
     JointModel,
     JointSoftmax,
     LinearGreedy,
     LinearSoftmax,
+    Mixture,
     Policy,
     Trees,
+    Uniform,
+    aligned,
     to_onnx,
 )
 
@@ -62,10 +68,80 @@ def made() -> dict[str, Policy]:
     }
 
 
+def drawing() -> dict[str, Policy]:
+    """Policies whose draws take several numbers a row in piwo, and one in the model."""
+    simple = made()
+    features = Features.numeric(WIDTH)
+    linear = LinearGreedy(simple["linear"].state().arrays["coef"], np.zeros(5), LABELS, features)
+    return {
+        "epsilon of a linear": EpsilonGreedy(simple["linear"], 0.2),
+        "epsilon of a softmax": EpsilonGreedy(simple["softmax"], 0.05),
+        "epsilon of trees": EpsilonGreedy(simple["trees"], 0.3),
+        "epsilon of items": EpsilonGreedy(simple["joint-softmax"], 0.1),
+        "numbers": EpsilonGreedy(simple["numbers"], 0.5),
+        "no exploration": EpsilonGreedy(simple["linear"], 0.0),
+        "roll-out": Mixture([linear, simple["trees"], Constant("c", LABELS)], [0.6, 0.3, 0.1]),
+        "other order": Mixture([simple["softmax"], Uniform(LABELS[::-1])], [0.9, 0.1]),
+        "nested": EpsilonGreedy(Mixture([simple["softmax"], simple["linear"]], [0.5, 0.5]), 0.1),
+        "more actions": aligned(simple["softmax"], Actions(["z", *LABELS[::-1], "y"])),
+        "uniform": Uniform(LABELS),
+    }
+
+
 def session(path: Path) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+@pytest.mark.parametrize("name", list(drawing()))
+def test_the_same_probabilities_and_one_number_a_row(tmp_path: Path, name: str) -> None:
+    policy = drawing()[name]
+    to_onnx(policy, tmp_path / "policy.onnx")
+    X = np.random.default_rng(1).normal(scale=2.0, size=(ROWS, WIDTH))
+    X[: ROWS // 2] = np.round(X[: ROWS // 2])
+    u = np.random.default_rng(2).random(ROWS)
+    u[0] = 0.0
+    u[1] = np.nextafter(1.0, 0.0)
+    ran = session(tmp_path / "policy.onnx")
+    action, code, probabilities = ran.run(["action", "code", "probabilities"], {"X": X, "u": u})
+    expected = policy.probabilities(X, n=ROWS)
+    np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-12)
+    # The naive twin: the first action whose running sum is above the number.
+    running = np.cumsum(probabilities, axis=1)
+    twin = [int(np.argmax(row > x * row[-1])) for row, x in zip(running, u, strict=True)]
+    assert np.mean(code == twin) > 0.9999  # rounding, where a number is at an end
+    np.testing.assert_array_equal(policy.actions.take(code), action)
+    assert (probabilities[np.arange(ROWS), code] > 0).all()
+    # Each action as often as its probability says, within five standard errors.
+    share = np.bincount(code, minlength=len(policy.actions)) / ROWS
+    error = np.sqrt((expected * (1 - expected)).sum(axis=0)) / ROWS
+    assert (np.abs(share - expected.mean(axis=0)) <= 5 * error + 1e-12).all()
+
+
+def test_the_order_of_the_probabilities_is_in_the_metadata(tmp_path: Path) -> None:
+    for name, labels in {"linear": LABELS, "numbers": [7, 5, -3, 2**62, 0]}.items():
+        to_onnx(EpsilonGreedy(made()[name], 0.1), tmp_path / "p.onnx")
+        facts = session(tmp_path / "p.onnx").get_modelmeta().custom_metadata_map
+        assert json.loads(facts["piwo.actions"]) == labels
+
+
+def test_a_policy_over_more_actions_acts_as_it_does(tmp_path: Path) -> None:
+    policy = aligned(made()["trees"], Actions(["z", *LABELS[::-1]]))
+    to_onnx(policy, tmp_path / "p.onnx")
+    X = np.random.default_rng(1).normal(scale=2.0, size=(ROWS, WIDTH))
+    action, table = session(tmp_path / "p.onnx").run(["action", "probabilities"], {"X": X})
+    np.testing.assert_array_equal(action, policy.act(X).actions)
+    np.testing.assert_array_equal(table, policy.probabilities(X))
+
+
+def test_a_constant_needs_no_columns(tmp_path: Path) -> None:
+    to_onnx(Constant("c", LABELS), tmp_path / "p.onnx")
+    action, table = session(tmp_path / "p.onnx").run(
+        ["action", "probabilities"], {"X": np.zeros((3, 0))}
+    )
+    assert action.tolist() == ["c"] * 3
+    assert table.tolist() == [[0, 0, 1, 0, 0]] * 3
 
 
 @pytest.mark.parametrize("name", list(made()))
@@ -97,5 +173,8 @@ def test_the_encoding_is_in_the_metadata(tmp_path: Path) -> None:
 
 
 def test_a_kind_without_a_graph_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="a constant policy cannot be exported"):
-        to_onnx(Constant("a", ["a"]), tmp_path / "p.onnx")
+    with pytest.raises(UsageError, match="a column policy cannot be exported"):
+        to_onnx(Column("p"), tmp_path / "p.onnx")
+    inner = Mixture([Column("p"), Column("q")], [0.5, 0.5])
+    with pytest.raises(UsageError, match="a column policy inside of a mixture policy cannot"):
+        to_onnx(inner, tmp_path / "p.onnx")
