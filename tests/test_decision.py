@@ -7,11 +7,12 @@ import pytest
 
 import piwo
 from piwo.certificates import Certificate
-from piwo.decision import Units, decide_by_certificate, rounded, rows_needed
+from piwo.decision import Units, decide_by_certificate, rows_needed
 from piwo.errors import UsageError
 from piwo.evaluation import Guardrail, GuardrailResult
 from piwo.health.record import HealthFinding
 from piwo.messages import Note
+from piwo.visible import rounded
 
 
 def log_of(n: int = 4000, gain: float = 0.1, propensity: float = 0.3) -> piwo.Log:
@@ -163,7 +164,7 @@ def test_a_certificate_of_another_policy_says_so_and_what_it_proves() -> None:
     assert found.verdict == "unfit"
     assert found.sentence == (
         "Cannot be told: nothing is proved of p.piwo: the certificate is of the policy learned "
-        "from 90 of 180 rows; that one earns at least 0.04 more a decision than today's system "
+        "from 90 of 180 rows; that one earns at least 0.040 more a decision than today's system "
         "(95 %, 90 decisions)."
     )
 

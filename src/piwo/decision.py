@@ -14,9 +14,9 @@ from piwo.evaluation.record import Evaluation
 from piwo.health.record import Health, label_text
 from piwo.messages import Note, argument
 from piwo.records import Record
-from piwo.visible import number, visible
+from piwo.visible import number, rounded, visible
 
-__all__ = ["Decision", "Units", "decide", "decide_by_certificate", "rounded"]
+__all__ = ["Decision", "Units", "decide", "decide_by_certificate"]
 
 Verdict = Literal["switch", "keep", "unfit"]
 
@@ -363,7 +363,7 @@ def _of_another(certificate: Certificate, name: str, frame: _Frame) -> str:
     lower, value, today = certificate.improvement_lower, certificate.value, frame.over
     if not certificate.improves or lower is None:
         return f"{text}; that one is not certified better than {today}"
-    step = abs((value or lower) - (certificate.logging_value or 0.0) - lower) / 3.0
+    step = abs((value or lower) - (certificate.logging_value or 0.0) - lower) / 30.0
     per = frame.units.per
     amount = frame.units.gain(lower, rounded(lower * per, step * per, down=True))
     does, how = _verb(frame)
@@ -460,8 +460,8 @@ def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
 
 def _switch_text(best: _Candidate, frame: _Frame) -> str:
     gain_lower = best.gain_lower or 0.0
-    # the digits of a third of the distance to the estimate
-    step = abs((best.gain or gain_lower) - gain_lower) / 3.0
+    # two digits less than the distance to the estimate, as the figure of gains has
+    step = abs((best.gain or gain_lower) - gain_lower) / 30.0
     text = rounded(gain_lower * frame.units.per, step * frame.units.per, down=True)
     amount = frame.units.gain(gain_lower, text)
     does, how = _verb(frame)
@@ -472,7 +472,7 @@ def _switch_text(best: _Candidate, frame: _Frame) -> str:
 
 
 def _keep_text(best: _Candidate, frame: _Frame, count: int) -> str:
-    who, it = "no candidate is", "the best"
+    who, it = "no candidate is", f"the best, {visible(best.name)},"
     if count == 1:
         who, it = f"{visible(best.name)} is not", "it"
     start = f"Keep {frame.over}: {who} proved better on {frame.rows:,} {frame.units.decisions}"
@@ -536,8 +536,8 @@ def _settles(
         advice.append("a better candidate: by its estimate this one earns no more than today")
     elif needed is not None:
         advice.append(
-            f"about {needed:,} {frame.units.decisions} more at today's exploration (an estimate: "
-            "bounds narrow with one over the root of their number, if the estimated gain is right)"
+            f"about {needed:,} {frame.units.decisions} more at today's exploration, if the gain is "
+            "as estimated (four times as many halve the width of a bound)"
         )
     elif best.gain is not None and best.gain_lower is not None:
         advice.append(
@@ -595,31 +595,6 @@ def _made(
         explore=explore,
         caveats=tuple(caveats),
     )
-
-
-def rounded(value: float, step: float, *, down: bool) -> str:
-    """Return a number with the digits that mean something, never rounded in one's favor.
-
-    Args:
-        value: the number.
-        step: how uncertain it is; its first digit is the last one that is shown.
-        down: round toward minus infinity, as lower bounds are; else toward infinity.
-
-    >>> rounded(0.5349, 0.3, down=True), rounded(0.5349, 0.03, down=True)
-    ('0.5', '0.53')
-    >>> rounded(0.0213, 0.4, down=True), rounded(1234.5, 100.0, down=False)
-    ('0.02', '1,300')
-    """
-    if value == 0.0 or not math.isfinite(value):
-        return f"{value:g}"
-    # of a number smaller than its uncertainty, its own first digit
-    scale = min(abs(step) or abs(value), abs(value))
-    unit = 10.0 ** math.floor(math.log10(scale) + 1e-9)
-    count = value / unit
-    # rounding errors of the quotient must not cost a digit
-    whole = math.floor(count + 1e-9) if down else math.ceil(count - 1e-9)
-    digits = max(0, -math.floor(math.log10(unit) + 1e-9))
-    return f"{whole * unit:,.{digits}f}"
 
 
 def _singular(plural: str) -> str:

@@ -30,7 +30,7 @@ from piwo.reductions.digest import Digest
 from piwo.reductions.reduce import reduce
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
-from piwo.visible import number, without_secrets
+from piwo.visible import number, rounded, without_secrets
 
 __all__ = ["Watch", "WatchLook"]
 
@@ -267,9 +267,10 @@ class Watch:
             gains = []
             for one in last.policies:
                 if one.name in self.certified:
+                    gain = one.improvement_lower or 0.0
+                    least = rounded(gain, gain / 10.0, down=True)
                     gains.append(
-                        f"{one.name} earns at least {number(one.improvement_lower)} a row more "
-                        "than the logging policy"
+                        f"{one.name} earns at least {least} more a row than today's system"
                     )
             return f"certified: {'; '.join(gains)} ({level})"
         if any(one.lower is None for one in last.policies):

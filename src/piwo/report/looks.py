@@ -28,8 +28,9 @@ _MOST_LOOKS = 400
 """Looks of the table; the figure has all of them."""
 _LEGEND = (
     "The line is the estimated value of the policy, by all rows so far. Its true value is within "
-    "the band at all looks together, with the probability that is stated above. Dashed: what the "
-    "logging policy earned. Large green dots: looks at which the improvement over it is certified."
+    "the band at all looks together, with the probability that is stated above. Dashed: what "
+    "today's system, which wrote the log, earned. Large green dots: looks at which the policy is "
+    "certified better, by all rows so far; a later look may lose that again."
 )
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d232b; --soft: #5b6673; --line: #d5dae0; --back: #fff;
@@ -241,9 +242,9 @@ def _words(name: str, last: Look, low: float, high: float) -> str:
     if last.lower is not None:
         ends = f"between {number(last.lower)} and {number(last.upper)}"
     return (
-        f"{name}, now: {number(last.value)}, {ends}; the logging policy "
-        f"{number(last.logging_value)}; improvement at least {number(last.improvement_lower)}. "
-        f"The axis is from {number(low)} to {number(high)}; bounds beyond it are cut."
+        f"{name}, now: {number(last.value)} a row, {ends}; today's system "
+        f"{number(last.logging_value)}; gain at least {number(last.improvement_lower)} (a bound of "
+        f"its own, on the same rows). Bounds below {number(low)} and above {number(high)} are cut."
     )
 
 
