@@ -76,6 +76,7 @@ def require_run(line, capsys):
         "docs/tutorials/daily-look.md",
         "docs/tutorials/first.md",
         "docs/tutorials/open-bandit.md",
+        "docs/tutorials/scikit-learn.md",
         "docs/tutorials/vowpal-wabbit.md",
         "docs/how-to/late-rewards.md",
         "docs/how-to/logger-learned.md",
