@@ -586,3 +586,22 @@ def test_the_table_of_a_path_is_in_the_terms_of_the_score(
     assert "\n  lam  " in told
     (row,) = (line for line in told.splitlines() if "<- chosen" in line)
     assert row.split()[0] == f"{chosen['parameter']:.4g}"
+
+
+def test_no_command_is_proposed_that_does_not_read_lines_of_vowpal_wabbit(
+    piwo, tmp_path: Path
+) -> None:
+    log, out = tmp_path / "log.vw", tmp_path / "p.piwo"
+    rng = np.random.default_rng(0)
+    lines = []
+    for _ in range(400):
+        age, action = int(rng.integers(2)), int(rng.integers(1, 3))
+        lines.append(f"{action}:{-int(age + 1 == action)}:0.5 |user age:{age}\n")
+    log.write_text("".join(lines), encoding="utf-8")
+    typed = ["--oracle", "ridge", "--context", "user/age", "--logger", "fixed"]
+    done = piwo("learn", log, *typed, "--out", out)
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == f"next: piwo policy show {out}"
+    refused = piwo("policy", "act", out, log)
+    assert refused.code == 2
+    assert "expected a table; write it as one first: piwo convert" in refused.err

@@ -25,7 +25,7 @@ from piwo.cli.shared_options import (
 )
 from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.decision import decide_by_certificate
-from piwo.errors import UsageError
+from piwo.errors import FileError, UsageError
 from piwo.evaluation.guardrails import Guardrail, guardrails_of, share_of_delta, shared_note
 from piwo.evaluation.segment import segments_note
 from piwo.evaluation.segments import SegmentRequest
@@ -35,6 +35,7 @@ from piwo.logs.unit_columns import dependent_rows
 from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
+from piwo.sources.paths import files_of, kind_of
 from piwo.visible import number, table, visible, without_secrets
 
 __all__ = ["learn"]
@@ -267,14 +268,23 @@ def _closing_lines(
         # The policy to keep is the logging policy, which is known by its logged rows alone.
         records = f"{visible(out)} records this, and cannot be used to act"
         return [f"no policy was certified better; keep the current one ({records})", "", show]
-    # `piwo policy act` does not read the rows of a cluster.
-    if log.startswith("spark:"):
+    # `piwo policy act` reads tables, and not those of a cluster.
+    if log.startswith("spark:") or not _is_table(log):
         return [saved, "", show]
     act = ["piwo", "policy", "act", str(out), without_secrets(log)]
     if eligible is not None:
         act += ["--eligible", eligible]
     act += ["--epsilon", "0.05"]
     return [saved, "", f"next: {command_line(act)}"]
+
+
+def _is_table(log: str) -> bool:
+    """Return whether the rows are those of a table, not lines of Vowpal Wabbit."""
+    try:
+        return kind_of(files_of(log)) not in {"vw", "dsjson"}
+    except FileError:
+        # A query.
+        return True
 
 
 def _saved_line(out: Path, certificate: Certificate, stays: str | None) -> str:

@@ -223,8 +223,8 @@ def _text_source(
     """
     if kind == "vw":
         raise UsageError(
-            f"{paths[0]!r} is a log of Vowpal Wabbit, which states its propensities; read it with "
-            "piwo.read"
+            f"{paths[0]!r} is a log of Vowpal Wabbit, expected a table; write it as one first: "
+            "piwo convert log.vw log.parquet"
         )
     if types is None:
         require_undamaged(path for path in paths if not is_remote(path))
