@@ -13,6 +13,7 @@ __all__ = [
     "number",
     "p_value",
     "rounded",
+    "rows_text",
     "shortened",
     "table",
     "type_text",
@@ -134,6 +135,25 @@ def number(value: float | None) -> str:
     if 9999.5 <= abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def rows_text(rows: object, units: int | None = None, unit: str | None = None) -> str:
+    """Return a number of rows, and of units if there are any, as text.
+
+    Args:
+        rows: a number; what a file holds in its place is shown as it is.
+        units: how many units they are of.
+        unit: the column of units.
+
+    >>> rows_text(1), rows_text(1200), rows_text(1200, 20, "user")
+    ('1 row', '1,200 rows', "20 units ('user', 1,200 rows)")
+    """
+    text = f"{rows} rows"
+    if isinstance(rows, int):
+        text = f"{rows:,} rows" if rows != 1 else "1 row"
+    if units is None:
+        return text
+    return f"{units:,} units ({unit!r}, {text})"
 
 
 def exact(value: float) -> str:

@@ -31,7 +31,7 @@ def test_check_finds_the_action_although_the_mean_weight_is_right() -> None:
     assert health.verdict == "unfit"
     text = health.findings[0].text
     assert "logged propensities do not match action frequencies" in text
-    assert "action 1 was taken in 900 of 1000 rows (0.9) at a mean propensity of 0.5" in text
+    assert "action 1 was taken in 900 of 1,000 rows (0.9) at a mean propensity of 0.5" in text
     assert "z = 42" in text
     row = health.by_action[0]
     assert (row.action, row.frequency, row.mean_propensity) == (1, 0.9, 0.5)

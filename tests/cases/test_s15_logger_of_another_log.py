@@ -53,7 +53,7 @@ def saved(june: piwo.Log, tmp_path: Path) -> piwo.policies.Policy:
 
 def test_the_false_gate_pass(saved: piwo.policies.Policy, explore: piwo.Log) -> None:
     always = piwo.policies.Constant("C", LABELS)
-    said = r"the baseline stands for the logging policy of .*june.parquet \(2000 rows\)"
+    said = r"the baseline stands for the logging policy of .*june.parquet \(2,000 rows\)"
     with pytest.raises(piwo.UsageError, match=said):
         piwo.evaluate(explore, always, baseline=saved)
     # by name, the log's own

@@ -83,7 +83,9 @@ def test_every_row_is_counted(piwo, roles, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text(f"{HEADER}\n" + "a,2,0.5\n" * 200_000, encoding="utf-8")
     refused(
-        piwo("evaluate", log, *roles, "--policy", "uniform"), "in 200000 rows", "0, 1, 2, 3, 4, ..."
+        piwo("evaluate", log, *roles, "--policy", "uniform"),
+        "in 200,000 rows",
+        "0, 1, 2, 3, 4, ...",
     )
 
 

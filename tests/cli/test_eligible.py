@@ -76,8 +76,8 @@ def test_a_terminal_gets_the_first_decisions_and_a_pipe_all(
     monkeypatch.setattr("piwo.cli.policy.sys.stdout.isatty", lambda: True)
     some = piwo(*words).out.splitlines()
     assert some[:21] == every[:21]
-    assert some[21:] == ["... and 1480 more decisions; write all to a file with --out"]
+    assert some[21:] == ["... and 1,480 more decisions; write all to a file with --out"]
     # A document, and a file, are complete.
     assert len(piwo(*words, "--json").document["decisions"]) == 1500
-    assert "wrote 1500 decisions" in piwo(*words, "--out", "all.csv").out
+    assert "wrote 1,500 decisions" in piwo(*words, "--out", "all.csv").out
     assert len(Path("all.csv").read_text().splitlines()) == 1501

@@ -519,7 +519,7 @@ def test_what_is_said_of_a_posterior(piwo, learnable: Path, roles, tmp_path: Pat
         "learn", learnable, *roles, *CONTEXT, "--oracle", "pac-bayes", "--out", tmp_path / "p.piwo"
     )
     first, second, third, *_ = done.out.splitlines()[2:]
-    assert first == "learned from 3000 rows: score ls-linear, oracle normal posterior, softmax"
+    assert first == "learned from 3,000 rows: score ls-linear, oracle normal posterior, softmax"
     assert "for the certificate; posterior fitted at lam = 2 sqrt(d/n)" in second
     assert third == "in-sample certificate, PAC-Bayes bound, delta 0.05"
 

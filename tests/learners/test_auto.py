@@ -199,7 +199,7 @@ def test_refit_says_that_nothing_is_proved_of_what_is_returned():
     assert again.certificate_.improves
     rows = again.certificate_.training_rows
     assert again.certificate_.about.startswith(
-        f"the policy learned from {rows} of 1200 rows, not the one to run"
+        f"the policy learned from {rows} of 1,200 rows, not the one to run"
     )
     assert certified.certificate_.about is None
     assert again.path_[again.chosen_].certificate == replace(

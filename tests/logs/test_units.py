@@ -91,7 +91,7 @@ def test_certificates_are_of_units() -> None:
     lower = bounds.value_lower(bet_sums(means.value), len(means), math.log(1 / 0.05))
     assert found.value_lower == pytest.approx(lower, rel=1e-9)
     assert (found.units, found.rows) == (len(means), N)
-    assert f"{len(means)} units ('user', 1000 rows)" in str(found)
+    assert f"{len(means)} units ('user', 1,000 rows)" in str(found)
     regret = piwo.regret_certificate(
         log(rows, actions=actions), Constant("x", actions), {"y": Constant("y", actions)}
     )
@@ -182,7 +182,7 @@ def test_missing_units_and_a_single_one_are_refused() -> None:
     lacking.loc[[3, 5, 900], "user"] = None
     with pytest.raises(DataError, match=r"column 'user' is missing in 3 rows \(.*: 3, 5, 900\)"):
         piwo.evaluate(log(lacking), Uniform(["x", "y", "z"]))
-    with pytest.raises(DataError, match=r"all 1000 rows .* one value of the unit column 'user'"):
+    with pytest.raises(DataError, match=r"all 1,000 rows .* one value of the unit column 'user'"):
         piwo.evaluate(log(frame().assign(user=7)), Uniform(["x", "y", "z"]))
     with pytest.raises(DataError, match="unit column 'user' has type double"):
         piwo.evaluate(log(frame().assign(user=0.5)), Uniform(["x", "y", "z"]))

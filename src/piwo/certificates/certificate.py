@@ -11,7 +11,7 @@ from piwo._version import __version__
 from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.display import Display, Ruler
 from piwo.evaluation.guardrails import GuardrailResult
-from piwo.evaluation.record import compared_with, rows_text
+from piwo.evaluation.record import compared_with
 from piwo.evaluation.segment import Segment
 from piwo.messages import argument, rendered
 from piwo.records import (
@@ -26,7 +26,7 @@ from piwo.records import (
     whole,
 )
 from piwo.visible import number as shown
-from piwo.visible import visible_lines
+from piwo.visible import rows_text, visible_lines
 
 __all__ = ["NO_BOUND", "SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
 

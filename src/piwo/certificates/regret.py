@@ -24,7 +24,6 @@ from piwo.evaluation.baseline import Baseline, Difference
 from piwo.evaluation.contradiction import RawBounds, contradiction
 from piwo.evaluation.learning_logger import as_learning_if_seen
 from piwo.evaluation.notes import notes_on_rows, refusal
-from piwo.evaluation.record import rows_text
 from piwo.evaluation.result import PolicyResult
 from piwo.intervals.matching import check_actions_known, matched
 from piwo.intervals.provenance import overlaps
@@ -38,7 +37,7 @@ from piwo.reductions.reduce import reduce
 from piwo.reductions.shared_policy import SharedPolicy
 from piwo.scores import IW, LSLinear
 from piwo.visible import number as shown
-from piwo.visible import visible_lines
+from piwo.visible import rows_text, visible_lines
 
 __all__ = ["RegretCertificate", "regret_certificate"]
 

@@ -494,9 +494,9 @@ def _evidence_notes(sums: MomentState, low: float, why_not: Note | None) -> list
                 why_not.kind,
             )
         )
-    what = f"{sums.logged} rows"
+    what = f"{sums.logged:,} rows"
     if sums.rows != sums.logged:
-        what = f"means of {sums.rows} units"
+        what = f"means of {sums.rows:,} units"
     if sums.rows and sums.reward < 100:
         notes.append(
             Note(

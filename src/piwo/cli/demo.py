@@ -105,7 +105,7 @@ def _write_log(
 def _check(show: _Show, log: piwo.Log) -> None:
     health = piwo.check(log)
     mean, ess, least = health.mean_weight, health.ess or 0, health.propensity_min
-    of_rows = f"of {health.rows} rows, for the uniform policy"
+    of_rows = f"of {health.rows:,} rows, for the uniform policy"
     show(
         "2. Is the log fit for use?  (piwo check)",
         _fact("verdict", health.verdict, "for these reasons:"),
@@ -158,7 +158,7 @@ def _learn(show: _Show, log: piwo.Log, bandit: ClassificationBandit, out: Path, 
     known = f"known here; the logging policy earns {logger_truth:.3f}"
     show(
         "4. Which policy should run, and is it better?  (piwo learn)",
-        f"Learned by PIWO-Grid on {trained} rows, certified on the other {certificate.rows}.",
+        f"Learned by PIWO-Grid on {trained:,} rows, certified on the other {certificate.rows:,}.",
         _fact("lambda", f"{score.value:.3g}", chosen),
         _fact("certified value", f"{least:.3f}", "at least this, with probability 95 %"),
         _fact("certified gain", f"{gain:+.3f}", "at least, over the logging policy; likewise"),

@@ -121,7 +121,7 @@ def join(
     if made.open:
         words += ["--where", f"{options.outcome}_closed"]
     return Answer(
-        f"{made}\nwrote {made.decisions} rows to {out}\n\nnext: {command_line(words)}",
+        f"{made}\nwrote {made.decisions:,} rows to {out}\n\nnext: {command_line(words)}",
         {"out": str(out), **made.to_dict()},
     )
 

@@ -331,11 +331,11 @@ def _written(
     if out is not None:
         write_file(out, text.encode())
         document["out"] = str(out)
-        return Answer(f"wrote {rows} decisions to {visible(out)}", document)
+        return Answer(f"wrote {rows:,} decisions to {visible(out)}", document)
     if in_document:
         document["decisions"] = _records(decided)
     if left:
-        text += f"... and {left} more decisions; write all to a file with --out\n"
+        text += f"... and {left:,} more decisions; write all to a file with --out\n"
     # `print` ends the last line.
     return Answer(text.removesuffix("\n"), document)
 

@@ -15,7 +15,7 @@ from piwo.cli.log_options import LogPaths, action_labels, comma_list, number_of,
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.errors import UsageError
 from piwo.slates import SlateComparison, SlateLog, SlatePolicy
-from piwo.visible import number, table, visible, without_secrets
+from piwo.visible import number, rows_text, table, visible, without_secrets
 
 __all__ = ["SlateLearning", "SlateOptions", "SlateTargets", "slates"]
 
@@ -311,8 +311,9 @@ def _learned(log: SlateLog, learning: SlateLearning, out: Path, delta: float) ->
     made.policy.save(out, {"evaluation": one.to_dict()})
     learned = made.policy.learned
     assert learned is not None
+    learned_on = rows_text(learned["rows"])
     lines = [
-        f"learned from {learned['rows']} rows of {log.source.name}, valued on {one.rows} others",
+        f"learned from {learned_on} of {log.source.name}, valued on {one.rows:,} others",
         "",
         *str(one).splitlines(),
         "",
@@ -334,9 +335,9 @@ def _learned(log: SlateLog, learning: SlateLearning, out: Path, delta: float) ->
 
 def _text(log: SlateLog, found: SlateComparison) -> str:
     first = found.evaluations[0]
-    counted = f"{first.rows} rows"
+    counted = f"{first.rows:,} rows"
     if first.units is not None:
-        counted += f", {first.units} units"
+        counted += f", {first.units:,} units"
     lines = [
         f"{visible(log.name)}: {counted}, {len(log.actions)} actions, up to {log.slots} slots",
         f"logged: {number(first.logging_value)} a slate",

@@ -183,7 +183,7 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
     table = numbers("q", values, "an array of predicted rewards")
     if rows is not None and len(table) != rows:
         raise UsageError(
-            f"q has {len(table)} rows, the log has {rows}; give one row for each row "
+            f"q has {len(table):,} rows, the log has {rows:,}; give one row for each row "
             "of the log, in its order"
         )
     return RewardModel(table, None, actions, low, span)
@@ -198,8 +198,8 @@ def _checked_table(q: CrossFit, log: Log, rows: int | None) -> Floats:
         )
     if rows is not None and len(q.table) > rows:
         raise UsageError(
-            f"{argument('q')} was cross-fitted on {len(q.table)} rows, expected the {rows} of this "
-            "log; call piwo.cross_fit on this log"
+            f"{argument('q')} was cross-fitted on {len(q.table):,} rows, expected the {rows:,} of "
+            "this log; call piwo.cross_fit on this log"
         )
     # rows that it lacks are NaN, which is refused when they are read
     table = np.full((rows or len(q.table), len(q.actions)), np.nan)

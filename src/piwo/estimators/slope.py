@@ -246,7 +246,9 @@ def slope(
         sums = reduce(log, ModelPathSums(ready[name], model, scores))
         estimator = f"dr-{estimator}"
     if sums.rows < 2:
-        raise UsageError(f"the log has {sums.rows} rows, expected at least 2: one row has no width")
+        raise UsageError(
+            f"the log has {sums.rows:,} rows, expected at least 2: one row has no width"
+        )
     quantile = float(stdtrit(sums.rows - 1, 1.0 - delta / 2.0))
     # Each point is a width, a gamma and a value.
     points = []

@@ -73,7 +73,7 @@ class CoverageEstimate(Record):
             ("reward-free coverage", *free),
         )
         level = f"{100.0 * (1.0 - self.delta):.6g} % bounds, each by itself"
-        title = f"{self.name} at gamma {self.gamma:.4g}, {self.rows} rows; {level}"
+        title = f"{self.name} at gamma {self.gamma:.4g}, {self.rows:,} rows; {level}"
         notes = tuple(map(str, self.notes))
         return Display(title, ("", "estimate", "at least", "at most"), rows, notes)
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from piwo.display import Display, Ruler
-from piwo.evaluation.record import Evaluation, frame_columns_of, rows_text
+from piwo.evaluation.record import Evaluation, frame_columns_of
 from piwo.records import Record, frames_field
+from piwo.visible import rows_text
 
 __all__ = ["GammaPath"]
 

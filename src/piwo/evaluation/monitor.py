@@ -89,7 +89,7 @@ class Look(Record):
         numbers = (ruler.value(self.value), ruler.lower(self.lower), ruler.upper(self.upper))
         rows = ((self.name, *numbers, ruler.lower(self.improvement_lower)),)
         level = f"{100.0 * (1.0 - self.delta):.6g} % bounds that hold at all looks together"
-        title = f"{self.rows} rows, horizon {self.horizon}; {level} ({self.interval})"
+        title = f"{self.rows:,} rows, horizon {self.horizon}; {level} ({self.interval})"
         header = ("policy", "value", "at least", "at most", "gain at least")
         return Display(title, header, rows, tuple(map(str, self.notes)))
 
@@ -105,7 +105,7 @@ class Look(Record):
         if self.lower is not None:
             ends += ", at all looks together"
         bets = f"({self.interval}, horizon {self.horizon})"
-        line = f"{self.name}: {value} from {self.rows} rows, {ends} {bets}"
+        line = f"{self.name}: {value} from {self.rows:,} rows, {ends} {bets}"
         return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
 

@@ -286,7 +286,7 @@ def _effective_sample(made: Evaluation, found: PolicyResult) -> Iterator[Note]: 
         number, what = made.units, "units"
     if made.ess is not None and made.ess < min(50, number):
         yield Note(
-            f"the effective sample size is {made.ess:.3g} of {number} {what}: a few {what} "
+            f"the effective sample size is {made.ess:.3g} of {number:,} {what}: a few {what} "
             "carry the estimate",
             kind="effective-sample",
         )

@@ -12,7 +12,7 @@ from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.segment import Segment
 from piwo.messages import Note
 from piwo.records import Record, frames_field
-from piwo.visible import number, visible, visible_lines
+from piwo.visible import number, rows_text, visible, visible_lines
 
 __all__ = [
     "Evaluation",
@@ -22,7 +22,6 @@ __all__ = [
     "ends_text",
     "frame_columns_of",
     "notes_together",
-    "rows_text",
 ]
 
 _NAMED = 5
@@ -311,17 +310,6 @@ def cap_text(rate_cap: float) -> str:
     'if E[reward | context, action] <= 0.05'
     """
     return f"if E[reward | context, action] <= {rate_cap:.6g}"
-
-
-def rows_text(rows: int, units: int | None, unit: str | None) -> str:
-    """Return how many rows there are, of how many units, as text.
-
-    >>> rows_text(100, None, None), rows_text(100, 20, "user")
-    ('100 rows', "20 units ('user', 100 rows)")
-    """
-    if units is None:
-        return f"{rows} rows"
-    return f"{units} units ({unit!r}, {rows} rows)"
 
 
 def ends_text(lower: float | None, upper: float | None) -> str:

@@ -117,9 +117,9 @@ class Segment(Record):
         if self.improvement_lower is not None:
             parts.append(f"improvement at least {shown(self.improvement_lower)}")
         parts.append(self.changes)
-        size = f"{self.rows} rows"
+        size = f"{self.rows:,} rows"
         if self.units is not None:
-            size = f"{self.units} units, {size}"
+            size = f"{self.units:,} units, {size}"
         return visible(f"{self.name} ({size}): {'; '.join(parts)}")
 
 

@@ -523,7 +523,7 @@ class Watch:
     def _nothing_new(self, log: Log, rows: int) -> UsageError:
         last = self.looks[-1]
         return UsageError(
-            f"{log.name} has no new rows: all its {rows} rows were counted up to the look of "
+            f"{log.name} has no new rows: all its {rows:,} rows were counted up to the look of "
             f"{last.date}, expected rows that came since; nothing was counted"
         )
 
@@ -543,7 +543,7 @@ class Watch:
         for one in self.looks:
             if one.added <= len(rest) and digest_of(rest[: one.added]) == one.digest:
                 raise UsageError(
-                    f"{log.name} holds the {one.added} rows that were counted at the look of "
+                    f"{log.name} holds the {one.added:,} rows that were counted at the look of "
                     f"{one.date}, expected rows that came since: each row counts once; nothing was "
                     "counted"
                 )

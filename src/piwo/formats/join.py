@@ -115,10 +115,11 @@ class Joined:
 
     def __str__(self) -> str:
         line = (
-            f"{self.decisions} decisions: {self.arrived} with an outcome, {self.absent} without, "
-            f"{self.open} open; {self.outcomes} outcomes: {self.used} used, {self.repeated} "
-            f"repeated, {self.late} late, {self.early} early, {self.unmatched} unmatched, "
-            f"{self.later} later; mean reward from {self.mean_low:.6g} to {self.mean_high:.6g}"
+            f"{self.decisions:,} decisions: {self.arrived:,} with an outcome, {self.absent:,} "
+            f"without, {self.open:,} open; {self.outcomes:,} outcomes: {self.used:,} used, "
+            f"{self.repeated:,} repeated, {self.late:,} late, {self.early:,} early, "
+            f"{self.unmatched:,} unmatched, {self.later:,} later; mean reward from "
+            f"{self.mean_low:.6g} to {self.mean_high:.6g}"
         )
         return visible_lines([line, *(f"  note: {note}" for note in self.notes)])
 
@@ -364,7 +365,7 @@ class _Join:
     def _refuse(self, rows: str, what: str) -> None:
         ((count,),) = self.cursor.execute(f"select count(*) from {rows}").fetchall()
         if count:
-            raise DataError(f"{count} {what}; correct or drop such rows yourself")
+            raise DataError(f"{count:,} {what}; correct or drop such rows yourself")
 
     def match(self, width: float, end: float) -> None:
         """Make the table of outcomes, each with what it is."""
@@ -489,7 +490,7 @@ class _Join:
             low, high = map(repr, self.new[1:3])
             notes.append(
                 Note(
-                    f"{still_open} of the rewards may still change: read the closed rows alone "
+                    f"{still_open:,} of the rewards may still change: read the closed rows alone "
                     f"({argument('where', self.new[4])}), or take the lower end from {low} and the "
                     f"upper end from {high}; rows with an outcome alone would be chosen by it",
                     kind="open",

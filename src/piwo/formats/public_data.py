@@ -177,7 +177,10 @@ def read_kuairand(
             f"that they were drawn from; give their number ({argument('candidates')})"
         )
     if random < count:
-        warn(f"{name}: {count - random} of {count} rows were not shown at random and are left out")
+        warn(
+            f"{name}: {count - random:,} of {count:,} rows were not shown at random and are left "
+            "out"
+        )
     sql = f"select *, {1.0 / candidates!r} as propensity from ({rows}) where is_rand = 1"
     if users is not None:
         features, more = _typed_csv(users, ("user_id",))

@@ -50,7 +50,7 @@ class Written(Record):
     """What a reader of the file does not get, in words."""
 
     def __str__(self) -> str:
-        text = f"wrote {self.rows} rows to {visible(self.path)}"
+        text = f"wrote {self.rows:,} rows to {visible(self.path)}"
         if self.left_out:
             text += f"; left out: {', '.join(map(visible, self.left_out))}"
         return text

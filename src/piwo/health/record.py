@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from piwo.display import Display
-from piwo.evaluation.record import rows_text
 from piwo.health.rows import (
     ActionRow,
     AgeRow,
@@ -25,7 +24,7 @@ from piwo.logs.unit_columns import UnitColumn
 from piwo.messages import argument, rendered
 from piwo.records import Record, frames_field
 from piwo.sources.row_labels import first_of, place
-from piwo.visible import number, table, visible_lines
+from piwo.visible import number, rows_text, table, visible_lines
 
 __all__ = [
     "TABLE_ROWS",

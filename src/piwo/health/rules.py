@@ -79,7 +79,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
     if health.max_weight == 0:
         text = (
             f"the {policy_text(health.policy)} never takes a logged action: all "
-            f"{health.rows} weights are 0; value it on a log whose logger took its "
+            f"{health.rows:,} weights are 0; value it on a log whose logger took its "
             "actions"
         )
         yield _finding("no-overlap", "unfit", text)
@@ -107,7 +107,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
         carried, share = "", health.top_share[10]
         if share is not None:
             many = len(health.heaviest)
-            carried = f": the heaviest {many} rows carry {_percent(share)} of the weight"
+            carried = f": the heaviest {many:,} rows carry {_percent(share)} of the weight"
         first, _, _ = named[0].partition(" (")
         text = f"{start}{carried}, first {first}; expect wide intervals"
         yield _finding(kind, "care", text, health.heaviest)
@@ -231,7 +231,7 @@ def _unit_text(column: UnitColumn) -> str:
 
 def _contradiction(row: ActionRow, rows: int) -> str:
     text = (
-        f"action {label_text(row.action)} was taken in {row.count} of {rows} rows "
+        f"action {label_text(row.action)} was taken in {row.count:,} of {rows:,} rows "
         f"({row.frequency:.4g}) at a mean propensity of "
         f"{row.mean_propensity or 0.0:.4g}, so its mean of 1/mu is "
         f"{_finite(row.mean_inverse)}, expected 1"
@@ -364,7 +364,7 @@ def _exploration(health: Health) -> Iterator[HealthFinding]:
         yield _finding("one-action", "care", text)
     elif health.propensity_min >= 1.0:
         text = (
-            f"the logger never explored: all {health.rows} propensities are 1; no "
+            f"the logger never explored: all {health.rows:,} propensities are 1; no "
             "other policy can be valued; log the decisions of a policy that draws its "
             "actions"
         )
@@ -436,7 +436,7 @@ def _missing_context(health: Health) -> Iterator[HealthFinding]:
     if gaps[0].indicated:
         severity, advice = "note", f"a column of its own marks them ({indicator})"
     named = _first([_gap(gap) for gap in gaps])
-    text = f"context values are missing, of {health.rows} rows: {named}; {advice}"
+    text = f"context values are missing, of {health.rows:,} rows: {named}; {advice}"
     yield _finding("missing-context", severity, text)
 
 
@@ -445,20 +445,20 @@ def _infinite_context(health: Health) -> Iterator[HealthFinding]:
     named: list[str] = []
     for gap in health.context_gaps:
         if gap.infinite:
-            named.append(f"{label_text(gap.column)} in {gap.infinite}")
+            named.append(f"{label_text(gap.column)} in {gap.infinite:,}")
     if not named:
         return
     text = (
-        f"context values are infinite, of {health.rows} rows: {_first(named)}; "
+        f"context values are infinite, of {health.rows:,} rows: {_first(named)}; "
         "learning refuses such rows: find out why they are there; nothing is clipped"
     )
     yield _finding("infinite-context", "care", text)
 
 
 def _gap(gap: ContextGap) -> str:
-    text = f"{label_text(gap.column)} in {gap.missing + gap.nan}"
+    text = f"{label_text(gap.column)} in {gap.missing + gap.nan:,}"
     if gap.nan:
-        text += f" ({gap.nan} of them NaN)"
+        text += f" ({gap.nan:,} of them NaN)"
     return text
 
 

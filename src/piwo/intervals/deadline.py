@@ -289,8 +289,9 @@ def beyond_horizon(rows: int, horizon: bounds.Horizon) -> tuple[Note, ...]:
         return ()
     return (
         Note(
-            f"{rows - horizon} rows are beyond the horizon of {horizon}: bounds hold, but deadline "
-            "bets end there, and only a tenth of the wealth, that of the mixture, is bet on them",
+            f"{rows - horizon:,} rows are beyond the horizon of {horizon}: bounds hold, but "
+            "deadline bets end there, and only a tenth of the wealth, that of the mixture, is bet "
+            "on them",
             kind="horizon",
         ),
     )

@@ -15,6 +15,7 @@ from piwo.policies import Policy
 from piwo.policies.provenance import Provenance, record_in
 from piwo.reductions.digest import LoggerDigest
 from piwo.reductions.reduce import reduce
+from piwo.visible import rows_text
 
 __all__ = ["BASELINE", "check_loggers", "has_logger", "logger_record"]
 
@@ -107,5 +108,5 @@ def _refusal(name: Any, log: Log, there: Mapping[str, Any]) -> str:
         )
     return (
         f"{who} stands for the logging policy of {there.get('log')} "
-        f"({there.get('rows')} rows), and these are the rows of {log.source.name}; {instead}"
+        f"({rows_text(there.get('rows'))}), and these are the rows of {log.source.name}; {instead}"
     )

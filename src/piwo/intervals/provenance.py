@@ -25,6 +25,7 @@ from piwo.reductions import Joint
 from piwo.reductions.reduce import reduce
 from piwo.reductions.row_sample import RowSample, RowSampleState
 from piwo.sources.table import TableSource
+from piwo.visible import rows_text
 
 __all__ = [
     "Overlap",
@@ -229,10 +230,12 @@ def more_than_chance(
     # which is an estimate from the rows of the sample
     expected = looked * _chance(then, repeated)
     limit = expected + 3.0 * math.sqrt(expected * (1.0 + looked / max(len(then.hashes), 1)))
-    verb = "are"
+    count, verb = f"{found:,}", "are"
+    if not found:
+        count = "none"
     if found < 2:
         verb = "is"
-    said = f"{found or 'none'} of the {looked} rows that were compared {verb} among them"
+    said = f"{count} of the {looked:,} rows that were compared {verb} among them"
     return found > limit, said
 
 
@@ -293,7 +296,7 @@ def _origin(training: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
     facts = [str(training.get("log"))]
     rows = certificate.get("log_rows") or training.get("rows")
     if rows:
-        facts.append(f"{rows} rows")
+        facts.append(rows_text(rows))
     if certificate.get("created"):
         facts.append(str(certificate["created"])[:10])
     return ", ".join(facts)

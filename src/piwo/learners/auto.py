@@ -342,7 +342,7 @@ class Auto(SplitLearner):
             facts["not_tried"] = list(self.not_tried_)
         return LearningReport(
             lines=(
-                f"learned from {made.training_rows} rows, certified on {made.rows} others",
+                f"learned from {made.training_rows:,} rows, certified on {made.rows:,} others",
                 f"  {self.chosen_}: {self.rule_}",
                 counts_text(len(self.path_) - 1, made.candidates, self._both),
             ),
@@ -501,8 +501,8 @@ class Auto(SplitLearner):
             certificate = replace(
                 certificate,
                 about=(
-                    f"the policy learned from {certificate.training_rows} of "
-                    f"{certificate.log_rows} rows, not the one to run, which was "
+                    f"the policy learned from {certificate.training_rows:,} of "
+                    f"{certificate.log_rows:,} rows, not the one to run, which was "
                     "learned again from all of them"
                 ),
                 notes=(*certificate.notes, unproved),

@@ -282,7 +282,7 @@ class PIWOGrid(SplitLearner):
             notes.append(HALF_OF_DELTA)
         if not grid.gammas:
             notes.append(
-                f"{grid.rows} rows are too few for the grid: L = {grid.penalty:.3g}, "
+                f"{grid.rows:,} rows are too few for the grid: L = {grid.penalty:.3g}, "
                 "so the bounds of PIWO-Grid are vacuous; learned with gamma = "
                 f"{gamma:g} alone"
             )

@@ -175,7 +175,7 @@ class GuardedVote(Learner):
         check_seed("random_state", self.random_state)
         if len(log) < _FEWEST_ROWS:
             raise NothingToLearnError(
-                f"the log has {len(log)} rows, expected at least {_FEWEST_ROWS} to learn from"
+                f"the log has {len(log):,} rows, expected at least {_FEWEST_ROWS} to learn from"
             )
         seed, actions = int(self.random_state), len(log.actions)
         most = min(_MOST_ROWS, max(5_000, _MOST_CELLS // actions))
@@ -239,7 +239,7 @@ class GuardedVote(Learner):
 
     def _report(self) -> LearningReport:
         rows = self.certificate_.training_rows
-        return LearningReport((f"learned without a certificate from {rows} rows: {self.rule_}",))
+        return LearningReport((f"learned without a certificate from {rows:,} rows: {self.rule_}",))
 
 
 def _votes(seed: int, rows: int, actions: int, log: Log) -> dict[str, tuple[Candidate, ...]]:

@@ -113,7 +113,7 @@ def report_of(
             with_what = f"{used}, oracle {made.oracle}"
         else:
             with_what = f"oracle {made.oracle}"
-        lines = [f"learned from {rows} rows: {with_what}"]
+        lines = [f"learned from {rows:,} rows: {with_what}"]
         tried = (_candidate(policy, made, score, chosen=True),)
     if score is not None and score.value is not None:
         lines.append(f"  {score.parameter} = {number(score.value)}; {rule}")

@@ -337,7 +337,7 @@ def _missing_note(found: dict[str, tuple[int, int]]) -> str:
     """Return the warning for columns with missing values: their count, and how many are NaN."""
     listed: list[str] = []
     for name, (count, nans) in found.items():
-        text = f"{name!r} in {count} rows"
+        text = f"{name!r} in {count:,} rows"
         if count == 1:
             text = f"{name!r} in 1 row"
         if nans:

@@ -405,7 +405,7 @@ class Features:
                 state, advice = "infinite", "fill or drop such rows yourself first"
             raise DataError(
                 f"context column {self.sources[column]!r} is {state} at row {row} "
-                f"({int(bad.any(axis=1).sum())} rows in all); {advice}"
+                f"({int(bad.any(axis=1).sum()):,} rows in all); {advice}"
             )
         return matrix
 

@@ -32,7 +32,7 @@ class Finding(State):
     """What callers ask for: "range" of rewards outside the declared range."""
 
     def __str__(self) -> str:
-        count = f"{self.count} rows"
+        count = f"{self.count:,} rows"
         if self.count == 1:
             count = "1 row"
         where = places(self.rows, self.count > len(self.rows))

@@ -63,7 +63,7 @@ def items_of(
     if features.num_columns == 0 or features.num_rows == 0:
         raise UsageError(
             f"{argument('items')} has {features.num_columns} columns next to {label!r} and "
-            f"{features.num_rows} rows, expected a row a label, with features"
+            f"{features.num_rows:,} rows, expected a row a label, with features"
         )
     for name in features.column_names:
         _check_values(features[name].combine_chunks(), name, labels)
@@ -100,7 +100,7 @@ def _check_labels(labels: pa.Array, column: str) -> None:
     """Raise for labels that are missing or there twice."""
     if labels.null_count:
         raise DataError(
-            f"{argument('items')}: column {column!r} is missing in {labels.null_count} rows; "
+            f"{argument('items')}: column {column!r} is missing in {labels.null_count:,} rows; "
             "each item needs a label"
         )
     counts = pc.value_counts(labels)

@@ -767,7 +767,7 @@ class Log:
         before = vars(self).setdefault("_rows_passed", rows)
         if before != rows:
             raise DataError(
-                f"{self.name} had {before} rows at one pass and {rows} at another, "
+                f"{self.name} had {before:,} rows at one pass and {rows:,} at another, "
                 "expected the same rows every time; write the rows to a file once, "
                 "or read when nothing writes there"
             )

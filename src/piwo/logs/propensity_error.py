@@ -231,7 +231,7 @@ class ErrorBoundRows:
         for one, rows in self.each.items():
             for note in one.notes:
                 if rows != total:
-                    text = f"of {rows} of the {total} rows: {note.template}"
+                    text = f"of {rows:,} of the {total:,} rows: {note.template}"
                     note = Note(text, kind=note.kind)  # noqa: PLW2901
                 found.append(note)
         return tuple(found)

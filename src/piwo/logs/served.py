@@ -406,13 +406,14 @@ def _joined(
 def _say_what_is_open(waiting: int, unrewarded: int, manifest: Manifest) -> None:
     if waiting:
         warn(
-            f"{waiting} decisions are left out, as their rewards may still come (the window is "
+            f"{waiting:,} decisions are left out, as their rewards may still come (the window is "
             f"{manifest.window:g} s)",
             kind="open decisions",
         )
     if manifest.window is None and unrewarded:
         warn(
-            f"{unrewarded} decisions have no reward yet and count as {manifest.absent:g}; declare "
-            f"{argument('window')} when the log is made, so that late rewards are waited for",
+            f"{unrewarded:,} decisions have no reward yet and count as {manifest.absent:g}; "
+            f"declare {argument('window')} when the log is made, so that late rewards are waited "
+            "for",
             kind="open decisions",
         )

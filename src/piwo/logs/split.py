@@ -154,7 +154,7 @@ class Sides(State):
         least = max(1, min_rows)
         if min(train, test) < least:
             raise DataError(
-                f"the split has {train} rows to learn from and {test} held out, "
+                f"the split has {train:,} rows to learn from and {test:,} held out, "
                 f"expected at least {least} on each side; give more rows or another "
                 f"{argument('holdout')}"
             )

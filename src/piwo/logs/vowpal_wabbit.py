@@ -274,6 +274,6 @@ def warn_of_skipped(name: str, skipped: Mapping[str, int], rows: int, what: str)
     """
     if not skipped:
         return
-    reasons = [f"{reason} {count}" for reason, count in skipped.items()]
+    reasons = [f"{reason} {count:,}" for reason, count in skipped.items()]
     count = sum(skipped.values())
-    warn(f"{name}: {count} of {count + rows} {what} ({', '.join(reasons)})")
+    warn(f"{name}: {count:,} of {count + rows:,} {what} ({', '.join(reasons)})")

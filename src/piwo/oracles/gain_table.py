@@ -169,7 +169,7 @@ def _check_size(log: Log, score: Score, instead: str) -> None:
     size = len(log) * len(log.actions) * 8
     if size > DENSE_LIMIT:
         raise UsageError(
-            f"{score.label} credits every action: its table of {len(log)} rows x "
+            f"{score.label} credits every action: its table of {len(log):,} rows x "
             f"{len(log.actions)} actions needs {size / 1e9:.1f} GB, the limit is "
             f"{DENSE_LIMIT / 1e9:.1f} GB; {instead}"
         )

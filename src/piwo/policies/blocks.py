@@ -109,7 +109,7 @@ def check_dense(rows: int, actions: int) -> None:
     needed = rows * actions * 8
     if needed > DENSE_LIMIT:
         raise UsageError(
-            f"a table of {rows} rows x {actions} actions needs {needed / 1e9:.1f} GB, "
+            f"a table of {rows:,} rows x {actions} actions needs {needed / 1e9:.1f} GB, "
             f"the limit is {DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for "
             "one action per row, or act(X)"
         )

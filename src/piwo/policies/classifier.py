@@ -107,7 +107,7 @@ class Classifier(Policy):
         if predicted.shape != (len(context),):
             raise DataError(
                 f"{type(self.model).__name__}.predict gave the shape {predicted.shape}, expected "
-                f"one class for each of {len(context)} rows"
+                f"one class for each of {len(context):,} rows"
             )
         classes = np.asarray(self.model.classes_)
         order = np.argsort(classes)

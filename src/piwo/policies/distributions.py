@@ -49,7 +49,7 @@ def checked_distributions(table: Any) -> Floats:
     bad = ~((found >= 0) & np.isfinite(found)).all(axis=1)
     if bad.any():
         raise RowError(
-            f"a probability is negative, NaN or infinite ({int(bad.sum())} rows in all)",
+            f"a probability is negative, NaN or infinite ({int(bad.sum()):,} rows in all)",
             int(np.flatnonzero(bad)[0]),
         )
     sums = found.sum(axis=1)
@@ -58,7 +58,7 @@ def checked_distributions(table: Any) -> Floats:
         row = int(np.flatnonzero(wrong)[0])
         raise RowError(
             f"the probabilities sum to {sums[row]:.6g}, expected 1 within "
-            f"{TOLERANCE:g} ({int(wrong.sum())} rows in all); "
+            f"{TOLERANCE:g} ({int(wrong.sum()):,} rows in all); "
             "divide each row by its sum if they are unnormalized",
             row,
         )
@@ -85,7 +85,8 @@ def checked_probabilities(values: Any) -> Floats:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         raise RowError(
-            f"the probability is {found[row]:.9g}, expected 0 to 1 ({int(bad.sum())} rows in all)",
+            f"the probability is {found[row]:.9g}, expected 0 to 1 ({int(bad.sum()):,} rows in "
+            "all)",
             row,
         )
     above = int((found > 1.0).sum())

@@ -41,7 +41,7 @@ def check_fits(
     policy.onto(actions)
     if rows is not None and policy.rows is not None and rows != policy.rows:
         raise UsageError(
-            f"the policy has {policy.rows} rows, the log has {rows}; give one row for "
+            f"the policy has {policy.rows:,} rows, the log has {rows:,}; give one row for "
             "each row of the log, in its order"
         )
     if not policy.needs_context:

@@ -111,7 +111,8 @@ def eligible_lists(values: Any, actions: Actions, rows: int) -> Eligible:
         raise DataError(f"{argument('eligible')} has {type_text(array.type)}, expected {LISTS}")
     if len(array) != rows:
         raise UsageError(
-            f"{argument('eligible')} has {len(array)} lists, expected one for each of {rows} rows"
+            f"{argument('eligible')} has {len(array):,} lists, expected one for each of {rows:,} "
+            "rows"
         )
     name = "eligible"
     starts, labels = ragged(array, name, LISTS)

@@ -79,7 +79,7 @@ class RowWise(Policy):
             )
         if n != self.rows:
             raise UsageError(
-                f"this row-wise policy has {self.rows} rows, got {n}; it is known only "
+                f"this row-wise policy has {self.rows:,} rows, got {n:,}; it is known only "
                 "on its own log"
             )
         return self.table
@@ -107,8 +107,8 @@ class RowWise(Policy):
         assert self.rows is not None
         if len(numbers) and numbers.max() >= self.rows:
             raise UsageError(
-                f"this row-wise policy has {self.rows} rows, the log has at least "
-                f"{int(numbers.max()) + 1}; give one row for each row of the log, in "
+                f"this row-wise policy has {self.rows:,} rows, the log has at least "
+                f"{int(numbers.max()) + 1:,}; give one row for each row of the log, in "
                 "the log's order"
             )
         return numbers
@@ -217,7 +217,7 @@ class RowChoices(Policy):
         numbers = batch.row_numbers
         if len(numbers) and numbers.max() >= len(self.codes):
             raise UsageError(
-                f"the log has a row {int(numbers.max())}, the policy {len(self.codes)} "
+                f"the log has a row {int(numbers.max())}, the policy {len(self.codes):,} "
                 "choices; give one a row"
             )
         return self.codes[numbers]

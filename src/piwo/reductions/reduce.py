@@ -47,7 +47,7 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
         raise DataError(f"no rows in {log.name}, expected at least one logged decision")
     if found.count < 2 and log.columns.unit is not None:
         raise DataError(
-            f"all {found.rows} rows of {log.name} have one value of the unit column "
+            f"all {found.rows:,} rows of {log.name} have one value of the unit column "
             f"{log.columns.unit!r}, expected at least two units; name the column whose values "
             "do not depend on each other"
         )

@@ -56,4 +56,4 @@ class Clip(Score):
         plural = "s"
         if rows == 1:
             plural = ""
-        return f"clipping at propensity {self.number:.4g} changed {rows} row{plural}"
+        return f"clipping at propensity {self.number:.4g} changed {rows:,} row{plural}"

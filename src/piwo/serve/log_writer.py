@@ -261,7 +261,7 @@ class LogWriter:
                 self._put(piece, file, data)
             except OSError as cause:
                 raise FileError(
-                    f"{len(rows)} {piece} cannot be logged in {without_secrets(self.folder)!r}: "
+                    f"{len(rows):,} {piece} cannot be logged in {without_secrets(self.folder)!r}: "
                     f"{cause.strerror or cause}; make room, or check the folder"
                 ) from None
             file.size += len(data)

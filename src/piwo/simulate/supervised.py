@@ -109,7 +109,7 @@ class ClassificationBandit:
         return len(self.classes)
 
     def __repr__(self) -> str:
-        size = f"{len(self)} rows, {self.features.width} columns, {len(self.actions)} actions"
+        size = f"{len(self):,} rows, {self.features.width} columns, {len(self.actions)} actions"
         return f"ClassificationBandit({size})"
 
     @cached_property

@@ -72,7 +72,7 @@ class UnitFold(BaseCrossValidator):
             train, test = np.flatnonzero(~mine), np.flatnonzero(mine)
             if not (len(train) and len(test)):
                 raise DataError(
-                    f"fold {k} of {self.n_splits} has {len(test)} of the {len(units)} rows, "
+                    f"fold {k} of {self.n_splits} has {len(test):,} of the {len(units):,} rows, "
                     "expected rows on both sides; take fewer folds, or another random_state"
                 )
             yield train, test
@@ -130,8 +130,8 @@ class TimeFold(BaseCrossValidator):
             train, test = np.flatnonzero(stretch < k), np.flatnonzero(stretch == k)
             if not (len(train) and len(test)):
                 raise DataError(
-                    f"stretch {k} of {self.n_splits + 1} has {len(test)} of the {len(times)} rows, "
-                    "expected rows in each; take fewer folds"
+                    f"stretch {k} of {self.n_splits + 1} has {len(test):,} of the {len(times):,} "
+                    "rows, expected rows in each; take fewer folds"
                 )
             yield train, test
 
@@ -155,7 +155,7 @@ def _times(X: Any, time: Any) -> npt.NDArray[Any]:
         raise UsageError(f"time holds {times.dtype}, expected dates or numbers; convert it first")
     if missing.any():
         raise DataError(
-            f"time is missing in {int(missing.sum())} rows, expected one in each; drop such rows"
+            f"time is missing in {int(missing.sum()):,} rows, expected one in each; drop such rows"
         )
     return times
 

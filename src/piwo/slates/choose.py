@@ -108,7 +108,8 @@ def choose(
     )
     note = Note(
         f"{chosen.estimator!r} was chosen among {', '.join(one.estimator for one in tried)} on "
-        f"{chosen.rows} other rows, which do not contradict its assumption; that does not prove it",
+        f"{chosen.rows:,} other rows, which do not contradict its assumption; that does not prove "
+        "it",
         kind="chosen",
     )
     return SlateChoice(replace(found, notes=(*found.notes, note)), tried)

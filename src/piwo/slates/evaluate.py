@@ -34,6 +34,7 @@ from piwo.slates.provenance import overlap_of
 from piwo.slates.result import SlateEvaluation, SlotValue
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.sources.clusters import Cluster
+from piwo.visible import rows_text
 
 __all__ = [
     "bounds_of",
@@ -550,8 +551,8 @@ def _of_rows(log: SlateLog, policy: SlatePolicy, interval: str, why_not: Note | 
         how = overlap_of(log, policy).how or "its file does not hold them"
         notes.append(
             Note(
-                f"assumes that these are other rows than the {rows} of {source!r} from which the "
-                f"policy was learned: {how}",
+                f"assumes that these are other rows than the {rows_text(rows)} of {source!r} from "
+                f"which the policy was learned: {how}",
                 kind="learned-elsewhere",
             )
         )

@@ -242,8 +242,8 @@ class SlateLog:
         counts = len(train), len(test)
         if min(counts) == 0:
             raise DataError(
-                f"the split has {counts[0]} rows to learn from and {counts[1]} held out; give more "
-                f"rows or another {argument('holdout')}"
+                f"the split has {counts[0]:,} rows to learn from and {counts[1]:,} held out; give "
+                f"more rows or another {argument('holdout')}"
             )
         return Split(train, test, *counts)
 

@@ -214,7 +214,7 @@ class Positions(Record):
             share = "" if one.relative is None else f", {one.relative:.3g} of the first"
             lines.append(
                 f"  {one.position}: {value} {ends}{share}; "
-                f"logged {number(one.logging_value)} ({one.rows} rows)"
+                f"logged {number(one.logging_value)} ({one.rows:,} rows)"
             )
         lines += [f"  note: {note}" for note in self.notes]
         return visible_lines(lines)

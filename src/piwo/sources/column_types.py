@@ -127,9 +127,9 @@ class Tally:
         if self._code or not _MOSTLY * self.count < self.numbers < self.count:
             return None
         return (
-            f"context column {name!r} holds numbers in all but {self.count - self.numbers} of "
-            f"{self.count} rows, which hold text such as {self.other or 'true'!r}; correct or drop "
-            "such rows yourself, or make the column text in a query"
+            f"context column {name!r} holds numbers in all but {self.count - self.numbers:,} of "
+            f"{self.count:,} rows, which hold text such as {self.other or 'true'!r}; correct or "
+            "drop such rows yourself, or make the column text in a query"
         )
 
 
@@ -236,7 +236,7 @@ def known_number(name: str, tally: Tally) -> str:
     others = tally.count - tally.numbers - tally.truths
     if others:
         raise DataError(
-            f"context column {name!r} holds text in {others} of {tally.count} rows, such as "
+            f"context column {name!r} holds text in {others:,} of {tally.count:,} rows, such as "
             f"{tally.other!r}, expected numbers as when the policy was made; correct the column, "
             "or learn the policy again"
         )

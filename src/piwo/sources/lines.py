@@ -108,7 +108,7 @@ class Faults:
             return
         broken = []
         for rule, count in self.counts.items():
-            lines = f"{count} lines"
+            lines = f"{count:,} lines"
             if count == 1:
                 lines = "1 line"
             broken.append(f"{rule} in {lines} ({'; '.join(self._lines[rule])})")

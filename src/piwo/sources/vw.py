@@ -116,8 +116,8 @@ def vw_source(
     changing = rows.changing or bool(items)
     if rows.changing and rows.unlisted:
         raise DataError(
-            f"vw: {rows.unlisted} lines of {source.name} list no actions that could be taken, and "
-            "others list sets that change; list them in every line"
+            f"vw: {rows.unlisted:,} lines of {source.name} list no actions that could be taken, "
+            "and others list sets that change; list them in every line"
         )
     if not changing and isinstance(source, TableSource):
         source = replace(source, table=source.table.drop_columns(["eligible"]))
