@@ -104,7 +104,7 @@ def check_dense(rows: int, actions: int) -> None:
 
     >>> check_dense(1_000_000, 50_000)
     Traceback (most recent call last):
-    piwo.errors.UsageError: a table of 1000000 rows x 50000 actions needs 400.0 GB, ...
+    piwo.errors.UsageError: a table of 1,000,000 rows x 50000 actions needs 400.0 GB, ...
     """
     needed = rows * actions * 8
     if needed > DENSE_LIMIT:
