@@ -363,7 +363,7 @@ def _of_another(certificate: Certificate, name: str, frame: _Frame) -> str:
     lower, value, today = certificate.improvement_lower, certificate.value, frame.over
     if not certificate.improves or lower is None:
         return f"{text}; that one is not certified better than {today}"
-    step = abs((value or lower) - (certificate.logging_value or 0.0) - lower) / 30.0
+    step = abs((value or lower) - (certificate.logging_value or 0.0) - lower) / 10.0
     per = frame.units.per
     amount = frame.units.gain(lower, rounded(lower * per, step * per, down=True))
     does, how = _verb(frame)
@@ -460,8 +460,8 @@ def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
 
 def _switch_text(best: _Candidate, frame: _Frame) -> str:
     gain_lower = best.gain_lower or 0.0
-    # two digits less than the distance to the estimate, as the figure of gains has
-    step = abs((best.gain or gain_lower) - gain_lower) / 30.0
+    # a tenth of the distance to the estimate, as in the figure of gains
+    step = abs((best.gain or gain_lower) - gain_lower) / 10.0
     text = rounded(gain_lower * frame.units.per, step * frame.units.per, down=True)
     amount = frame.units.gain(gain_lower, text)
     does, how = _verb(frame)
