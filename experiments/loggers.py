@@ -87,6 +87,7 @@ def outcomes(
         ) from error
     finally:
         ours.close()
+        open_until_the_end.close()
         pool.shutdown(cancel_futures=True)
 
 

@@ -105,8 +105,8 @@ class Experiment:
 
     def __getstate__(self) -> dict[str, Any]:
         """Give a copy in another process what all loggers share, so that it is computed once."""
-        shared = (self.scores, self._regressed, self._references)
-        assert all(shared)
+        for name in ("scores", "_regressed", "_references"):
+            getattr(self, name)
         return self.__dict__
 
     @property

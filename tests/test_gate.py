@@ -62,7 +62,8 @@ def test_a_passed_gate(table, tmp_path, capsys):
     assert str(made) == "passed: constant:B"
     code, told = of_command(table, tmp_path, capsys, "--gate", "constant:B", "--at-least", ".6")
     assert (code, told) == (0, {"passed": True, **made.to_dict()})
-    assert piwo.gate(log, found["constant:B"]).passed
+    alone = piwo.evaluate(log, Constant("B", log.actions))
+    assert piwo.gate(log, alone).passed
 
 
 def test_guardrails(table):
@@ -97,6 +98,22 @@ def test_a_baseline_is_not_asked_to_beat_itself(table):
     policies = {x: Constant(x, log.actions) for x in "AB"}
     found = piwo.compare(log, policies, baseline="A")
     assert piwo.gate(log, found).policies == ("B",)
+
+
+def test_what_was_not_made_together_or_from_this_log_is_refused(table):
+    log = piwo.read(table)
+    policies = {x: Constant(x, log.actions) for x in "AB"}
+    apart = {name: piwo.evaluate(log, one) for name, one in policies.items()}
+    with pytest.raises(UsageError, match=r"evaluate them together with piwo.compare"):
+        piwo.gate(log, apart)
+    with pytest.raises(UsageError, match=r"has another number of rows \(10\) than the log of the"):
+        piwo.gate(piwo.read(table[:10]), apart["B"])
+    users = table.assign(user_id=np.arange(N) // 5)
+    with pytest.raises(UsageError, match=r"has another unit \(user_id\) than the log of the"):
+        piwo.gate(piwo.read(users, unit="user_id"), apart["B"])
+    alone = piwo.compare(log, {"A": policies["A"]}, baseline="A")
+    with pytest.raises(UsageError, match=r"has the baseline alone"):
+        piwo.gate(log, alone)
 
 
 def test_a_watch_has_no_users(table):

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from piwo.certificates.certificate import Certificate
 from piwo.checks import check_finite, check_kind, check_positive, shown
 from piwo.errors import UsageError
+from piwo.evaluation.comparison import require_together
 from piwo.evaluation.record import Evaluation
 from piwo.health.record import Health, label_text
 from piwo.messages import Note, argument
@@ -259,7 +260,7 @@ def decide(
     if not listed:
         raise UsageError(f"{argument('evaluations')} is empty; pass at least one")
     first = listed[0]
-    _require_together(listed)
+    require_together(listed)
     frame = _frame_of(first, first.simultaneous, assumes, units)
     candidates = [_of_evaluation(one, at_least) for one in listed]
     made = _decision(candidates, frame, health)
@@ -293,26 +294,6 @@ def _frame_of(
         cost=made.cost,
         assumes=assumes,
     )
-
-
-def _require_together(listed: Sequence[Evaluation]) -> None:
-    """Raise for evaluations whose bounds do not hold together, or that are of different logs."""
-    first = listed[0]
-    for one in listed:
-        for what in ("delta", "rows", "units", "baseline", "logging_value", "logger", "cost"):
-            here, there = getattr(one, what), getattr(first, what)
-            if here != there:
-                raise UsageError(
-                    f"{argument('evaluations')} differ in {what} ({there} and {here}), expected "
-                    "those of one piwo.compare"
-                )
-    bounded = sum(one.guarantee != "none" for one in listed)
-    if bounded > first.simultaneous:
-        raise UsageError(
-            f"{argument('evaluations')} has {bounded} with bounds that hold for "
-            f"{first.simultaneous} at a time, so the best of them would be picked by chance; "
-            "evaluate them together with piwo.compare"
-        )
 
 
 def decide_by_certificate(

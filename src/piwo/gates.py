@@ -1,4 +1,4 @@
-"""A gate: may these policies run? The same answer in Python and from the command's `--gate`."""
+"""A gate: may these policies run? The same answer in Python and from `piwo evaluate --gate`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from piwo.certificates.terms import check_at_least
 from piwo.checks import check_flag, check_kind, shown
 from piwo.errors import UsageError
-from piwo.evaluation.comparison import Comparison
+from piwo.evaluation.comparison import Comparison, require_together
 from piwo.evaluation.record import Evaluation
 from piwo.logs.log import Log
 from piwo.logs.unit_columns import dependent_rows
@@ -77,7 +77,7 @@ def gate(
 
     Args:
         log: the rows that the evaluations were made from.
-        evaluations: from `evaluate` or `compare`.
+        evaluations: of one policy, from `evaluate`, or of several, from one `compare`.
         policies: which of them must pass; None: all, but the baseline.
         at_least: the least value, in the reward's unit, fixed before the log was seen.
         independent_rows: whether rows are independent although a column that is named like the id
@@ -87,7 +87,8 @@ def gate(
         A `Gate`: `passed`, and `refused` with reasons.
 
     Raises:
-        UsageError: for other arguments, and names that are not among the evaluations.
+        UsageError: for other arguments, names that are not among the evaluations, evaluations of
+            another log or that were not made together, and if only the baseline is given.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -105,6 +106,8 @@ def gate(
     if at_least is not None:
         check_at_least(at_least, log)
     found = _named(evaluations)
+    require_together(list(found.values()))
+    _require_of(log, next(iter(found.values())))
     judged = _judged(found, policies)
     dependent = None
     if not independent_rows:
@@ -137,13 +140,35 @@ def _named(evaluations: object) -> dict[str, Evaluation]:
     return found
 
 
+def _require_of(log: Log, one: Evaluation) -> None:
+    """Raise for an evaluation that was made from another log, as far as can be seen."""
+    pairs: list[tuple[str, object, object]] = [
+        ("unit", log.columns.unit, one.unit),
+        ("logger", log.logger, one.logger),
+    ]
+    if log.source.rows is not None and log.selector is None:
+        pairs.append(("number of rows", log.source.rows, one.rows))
+    for what, here, there in pairs:
+        if here != there:
+            raise UsageError(
+                f"{argument('log')} has another {what} ({here}) than the log of the evaluations "
+                f"({there}); give the log that they were made from"
+            )
+
+
 def _judged(
     found: Mapping[str, Evaluation], policies: str | Iterable[str] | None
 ) -> dict[str, Evaluation]:
     """Return the evaluations that are asked about."""
     if policies is None:
         # A baseline that is evaluated as well is not better than itself.
-        return {name: one for name, one in found.items() if name != one.baseline}
+        others = {name: one for name, one in found.items() if name != one.baseline}
+        if not others:
+            raise UsageError(
+                f"{argument('evaluations')} has the baseline alone, expected a policy that may "
+                "take its place"
+            )
+        return others
     if not isinstance(policies, Iterable):
         raise UsageError(
             f"{argument('policies')} is {shown(policies)}, expected names of the evaluations"

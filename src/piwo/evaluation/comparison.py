@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from piwo.display import Display
+from piwo.errors import UsageError
 from piwo.evaluation.record import Evaluation, display_of, frame_columns_of
+from piwo.messages import argument
 from piwo.records import Record, frames_field
 from piwo.visible import rows_text
 
-__all__ = ["Comparison"]
+__all__ = ["Comparison", "require_together"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -76,6 +78,33 @@ class Comparison(Record, Mapping[str, Evaluation]):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def require_together(listed: Sequence[Evaluation]) -> None:
+    """Raise for evaluations whose bounds do not hold together, or that are of different logs.
+
+    Args:
+        listed: at least one.
+
+    Raises:
+        UsageError: saying in what they differ, or that each was made alone.
+    """
+    first = listed[0]
+    for one in listed:
+        for what in ("delta", "rows", "units", "baseline", "logging_value", "logger", "cost"):
+            here, there = getattr(one, what), getattr(first, what)
+            if here != there:
+                raise UsageError(
+                    f"{argument('evaluations')} differ in {what} ({there} and {here}), expected "
+                    "those of one piwo.compare"
+                )
+    bounded = sum(one.guarantee != "none" for one in listed)
+    if bounded > first.simultaneous:
+        raise UsageError(
+            f"{argument('evaluations')} has {bounded} with bounds that hold for "
+            f"{first.simultaneous} at a time, so the best of them would be picked by chance; "
+            "evaluate them together with piwo.compare"
+        )
 
 
 def _rank(one: Evaluation) -> tuple[bool, float, float]:

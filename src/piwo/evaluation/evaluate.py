@@ -648,7 +648,8 @@ def _statements(request: Request, found: PolicyResult, threshold: float | None) 
 
 def _scaled(gain: float | None, log: Log) -> float | None:
     """Return a difference of the unit scale in the reward's own unit."""
-    return None if gain is None else log.span * gain
+    # no policy is worth less than the whole range below another
+    return None if gain is None else log.span * max(-1.0, gain)
 
 
 def _unit(threshold: Any, log: Log) -> float:

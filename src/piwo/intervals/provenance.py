@@ -226,10 +226,12 @@ def more_than_chance(
     looked, found = now.within(then)
     if not looked:
         return None
-    # three standard deviations of the count by chance, and of how often rows are alike by chance,
-    # which is an estimate from the rows of the sample
+    # Three standard deviations of the count by chance, and of how often rows are alike by chance,
+    # an estimate from the m rows of the sample. Rows that are alike come in pairs, so that its
+    # variance is up to 2 p / m (Esty 1983, "A normal limit law for a nonparametric estimator of the
+    # coverage of a random sample").
     expected = looked * _chance(then, repeated)
-    limit = expected + 3.0 * math.sqrt(expected * (1.0 + looked / max(len(then.hashes), 1)))
+    limit = expected + 3.0 * math.sqrt(expected * (1.0 + 2.0 * looked / max(len(then.hashes), 1)))
     count, verb = f"{found:,}", "are"
     if not found:
         count = "none"

@@ -34,8 +34,8 @@ TERMS: Mapping[str, Term] = {
     ),
     "upper": Term(
         "upper end",
-        "The value of the policy is at most this; as a gain, minus what today's system earns at "
-        "least. It is proved as the gain is: wrong with probability at most delta.",
+        "The value of the policy is at most this. Of gains: an upper bound of their own, wrong "
+        "with probability at most delta.",
     ),
     "ess": Term(
         "effective rows",

@@ -149,7 +149,7 @@ def claim_of(summary: Summary) -> str:
         assumed = f", if {summary.assumes}"
     right = ""
     if any(one.improvement_upper is not None for one in given):
-        right = " Right ends are another statement, which holds as surely."
+        right = " Right ends hold together with the same probability, as a second statement."
     return (
         f"{which} with probability at least {number(100 * (1 - first.delta))} %{assumed}, at this "
         f"number of rows ({first.interval} bound).{right}"
