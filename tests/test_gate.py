@@ -60,6 +60,8 @@ def test_a_passed_gate(table, tmp_path, capsys):
     made = piwo.gate(log, found, policies="constant:B", at_least=0.6)
     assert (made.passed, made.refused, made.policies) == (True, {}, ("constant:B",))
     assert str(made) == "passed: constant:B"
+    assert made
+    assert not piwo.gate(log, found)
     code, told = of_command(table, tmp_path, capsys, "--gate", "constant:B", "--at-least", ".6")
     assert (code, told) == (0, {"passed": True, **made.to_dict()})
     alone = piwo.evaluate(log, Constant("B", log.actions))

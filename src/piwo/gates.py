@@ -45,6 +45,9 @@ class Gate(Record):
         """Whether no policy is refused."""
         return not self.refused
 
+    def __bool__(self) -> bool:
+        return self.passed
+
     @property
     def reasons(self) -> list[str]:
         """The reasons of all refusals, each once, with the policies that it is about."""
@@ -84,7 +87,7 @@ def gate(
             of a user has values that repeat.
 
     Returns:
-        A `Gate`: `passed`, and `refused` with reasons.
+        A `Gate`: `passed`, and `refused` with reasons. It is true if it passed.
 
     Raises:
         UsageError: for other arguments, names that are not among the evaluations, evaluations of

@@ -90,6 +90,7 @@ def report(
         words += ["--baseline", without_secrets(baseline)]
     for options in (shown, terms, estimate):
         words += _typed(options)
+    words += ["--out", str(out)]
     made = describe(
         given.log,
         given.policies,

@@ -247,6 +247,8 @@ class Monitor:
                 f"the policy was learned from part of this log ({overlap.how}), so "
                 "that no bound holds on it; monitor it on rows that came later"
             )
+        if overlap.note is not None:
+            warn(overlap.note)
         partition = None
         if self.interval == "deadline":
             partition = self._next_blocks(log)

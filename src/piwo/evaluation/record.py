@@ -177,7 +177,10 @@ class Evaluation(Record):
         """
         found = []
         if not self.certified_better:
-            found.append(f"not certified better than {self.over}")
+            why = ""
+            if self.no_interval is not None:
+                why = f" ({self.no_interval})"
+            found.append(f"not certified better than {self.over}{why}")
         if at_least is not None and not self.reaches(at_least):
             found.append(
                 f"not certified to be worth at least {at_least:g}, by the lower end of the interval"

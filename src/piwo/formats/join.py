@@ -317,7 +317,8 @@ class _Join:
             expected = "a span of time, such as 7 days (a timedelta)"
             if self.is_number:
                 expected = "a number, in the unit of the times"
-            raise UsageError(f"{argument('window')} is {window!r}, expected {expected}")
+            given = f"{window} (a span of time)" if is_span else repr(window)
+            raise UsageError(f"{argument('window')} is {given}, expected {expected}")
         if isinstance(window, timedelta):
             width: float = _microseconds(window)
         else:

@@ -226,7 +226,7 @@ class SlateLog:
         if self.selector is not None or not self.source.steady:
             raise UsageError(
                 f"{self.name} cannot be split: expected a whole log whose rows come in the same "
-                "order at every pass"
+                "order at every pass, such as a Parquet file"
             )
         held_out = HeldOut(holdout, seed)
         if self.learning == "learning" and self.columns.unit is not None:
