@@ -133,6 +133,8 @@ def test_wrong_arguments(table):
     log, found = compared(table)
     with pytest.raises(UsageError, match=r"policies has 'C', expected one of constant:A, const"):
         piwo.gate(log, found, policies="C")
+    with pytest.raises(UsageError, match=r"policies has \[\], expected one of constant:A, const"):
+        piwo.gate(log, found, policies=[[]])
     with pytest.raises(UsageError, match=r"policies is empty, expected names of the evaluations"):
         piwo.gate(log, found, policies=[])
     with pytest.raises(UsageError, match=r"at_least is 2.0, expected a value in the reward range"):

@@ -180,7 +180,7 @@ def _judged(
     if not asked:
         raise UsageError(f"{argument('policies')} is empty, expected names of the evaluations")
     for name in asked:
-        if name not in found:
+        if name not in list(found):
             raise UsageError(
                 f"{argument('policies')} has {shown(name)}, expected one of {', '.join(found)}"
             )

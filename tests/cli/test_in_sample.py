@@ -105,7 +105,7 @@ def test_other_rows_are_told_apart_and_the_rest_is_said(
         "statements about it are valid if it was made without these rows: it was learned from "
         "learnable.parquet" in (done.out.replace(f"{learnable.parent}/", ""))
     )
-    assert "; none of the 15" in done.out
+    assert "; none of the 1,5" in done.out
     assert "rows that were compared is among them" in done.out
     # some of both
     mixed = piwo("evaluate", *words, "--where", '"user x" > 0', "--policy", out, "--json").document[

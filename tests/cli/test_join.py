@@ -70,7 +70,10 @@ def test_times_two_names_and_spans(piwo, tmp_path: Path) -> None:
         (["--id", "id"], "expected --window, how long an outcome counts"),
         (["--window", "1"], "expected --id, the column of ids"),
         (["--id", "id", "--window", "soon"], "--window got 'soon', expected a span such as 7d"),
-        (["--id", "id", "--window", "1d"], "--window is 1 day, 0:00:00 (a span of time), expected a"),
+        (
+            ["--id", "id", "--window", "1d"],
+            "--window is 1 day, 0:00:00 (a span of time), expected a",
+        ),
         (["--id", "a,b,c", "--window", "1"], "the decisions have no column 'a'"),
         (["--id", "id", "--window", "1", "--until", "x"], "--until got 'x', expected a date"),
         (["--id", "id", "--window", "1", "--several", "x"], "--several is 'x', expected one of"),

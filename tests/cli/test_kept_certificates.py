@@ -93,7 +93,7 @@ def test_whose_certificate_it_is(piwo, learnable: Path, roles, tmp_path: Path, m
     assert (made["certified"], other["certified"], other["about"]) == (None, True, None)
     rows = made["training_rows"]
     about = (
-        f"the policy learned from {rows} of 3,000 rows, not the one to run, which was learned "
+        f"the policy learned from {rows:,} of 3,000 rows, not the one to run, which was learned "
         "again from all of them"
     )
     assert made["about"] == about

@@ -442,3 +442,15 @@ def test_the_self_normalized_standard_error_counts_the_random_lengths() -> None:
     share = longer.mean()
     assert found.value == pytest.approx(1.0 + share)
     assert found.standard_error == pytest.approx(np.sqrt(share * (1.0 - share) / 60))
+
+
+def test_ends_that_cross_are_no_interval() -> None:
+    """Five equal slates that the logger says it shows in three of eight rows."""
+    table = {"slate": [["a", "b"]] * 5, "rewards": [[1.0, 0.0]] * 5, "ps": [[0.5, 0.75]] * 5}
+    log = piwo.slates.read(
+        table, slate="slate", rewards="rewards", propensities="ps", actions=["a", "b", "c"]
+    )
+    made = piwo.slates.evaluate(log, piwo.slates.Deterministic(["a", "b"]), estimator="standard")
+    assert (made.lower, made.upper, made.improvement_lower) == (None, None, None)
+    assert (made.guarantee, made.no_interval.kind) == ("none", "contradicted")
+    assert made.value == pytest.approx(8 / 3)

@@ -77,7 +77,7 @@ def test_learned_policies_say_from_which_rows(tmp_path: Path) -> None:
     assert again.learned is not None
     kept = {name: again.learned[name] for name in ("source", "rows")}
     assert kept == {"source": policy.learned_from.name, "rows": len(policy.learned_from)}
-    found = slates.evaluate(log(), again)
+    found = slates.evaluate(log(), again, interval="mixture")
     assert "learned-elsewhere" in [note.kind for note in found.notes]
     # in this process, the rows are known
     kinds = []

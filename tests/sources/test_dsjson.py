@@ -438,3 +438,9 @@ def test_many_changing_events_are_the_twin_of_a_loop(
     assert np.concatenate(found).tolist() == np.concatenate(lists).tolist()
     actions = [x + 1 for b in log.each_batch() for x in b.action.tolist()]
     assert actions == [one["_label_Action"] for one in events]
+
+
+def test_features_are_named_once(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.dsjson", *CHANGING)
+    with pytest.raises(UsageError, match="items names 'f' twice; name each once"):
+        read(path, items=["f", "f"])

@@ -637,10 +637,14 @@ def _statements(request: Request, found: PolicyResult, threshold: float | None) 
     above = None
     if threshold is not None:
         above = found.method.log_e_above(evidence, threshold)
+    most = _scaled(found.gain_upper, request.log)
+    if most is not None and gain is not None and most < gain:
+        # each is a statement of its own; ends that cross say nothing together
+        most = None
     return {
         "missing_mass_upper": min(1.0, max(0.0, missing)),
         "improvement_lower": gain,
-        "improvement_upper": _scaled(found.gain_upper, request.log),
+        "improvement_upper": most,
         "log_e_better": log_e_better,
         "log_e_above": above,
     }

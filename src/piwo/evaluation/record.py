@@ -104,7 +104,8 @@ class Evaluation(Record):
     """Declared in advance, so that the bounds hold at all n together; None: at this n alone."""
     improvement_upper: float | None = None
     """Upper bound (at delta) on value minus the logging policy's value; below 0: certified worse.
-    None: there is none, as with asymptotic intervals and for improvements over another baseline."""
+    None: there is none, as with asymptotic intervals, for improvements over another baseline, and
+    if it is below the lower bound."""
     log_e_better: float | None = None
     """Logarithm of the evidence against "no better than that", an e-value valid at every n."""
     log_e_above: float | None = None

@@ -327,7 +327,9 @@ def log_of_arrays(
     if actions is not None:
         actions = Actions(actions)
     known = _listed(actions, *_without_inline(items, present), "action")
-    if "propensities" in present:
+    if "propensities" in present and "eligible" in present:
+        _require_lists(present["propensities"])
+    elif "propensities" in present:
         present["propensities"] = _vector_columns(present["propensities"], known)
     table: dict[Any, Any] = {**present, **policies, **outcomes, **segments}
     extra: dict[str, Any] = {}
@@ -419,6 +421,15 @@ def _matrix(values: Any, name: str) -> Any:
             "times, complex numbers or rows of different lengths; give numbers, or a "
             "data frame with named columns"
         ) from None
+
+
+def _require_lists(vectors: Any) -> None:
+    """Raise for propensities of eligible actions that are columns: whose they are is not known."""
+    if is_frame(vectors) or getattr(vectors, "ndim", 1) != 1:
+        raise UsageError(
+            f"{argument('propensities')} has columns, expected lists: with {argument('eligible')}, "
+            "the list of a row has the probabilities of its eligible actions, in their order"
+        )
 
 
 def _vector_columns(vectors: Any, known: Actions | None) -> Any:

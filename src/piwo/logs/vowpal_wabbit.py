@@ -88,7 +88,7 @@ def read_dsjson(
     if actions is not None:
         known = Actions(actions)
         labels = known.labels
-    _, items = files_and_context(files, items)
+    items = _items_once(files, items)
     _require_free(context)
     events = dsjson_source(files, context, labels, on_error == "skip", items)
     source = events.source
@@ -191,7 +191,7 @@ def read_vw(
     def places(column: str, features: Sequence[str]) -> tuple[Any, Any]:
         return hashed_places(column, pa.array(features, pa.large_string()), hash_size)
 
-    _, items = files_and_context(files, items)
+    items = _items_once(files, items)
     _require_free(context)
     events = vw_source(files, context, labels, kind, places, hash_size, items)
     source = events.source
@@ -224,6 +224,14 @@ def features_named(items: Any) -> tuple[str, ...]:
     if isinstance(items, list | tuple) and all(isinstance(word, str) for word in items):
         return tuple(items)
     return ()
+
+
+def _items_once(files: Sequence[str], items: str | Sequence[str]) -> tuple[str, ...]:
+    _, named = files_and_context(list(files), items)
+    for name in named:
+        if named.count(name) > 1:
+            raise UsageError(f"{argument('items')} names {name!r} twice; name each once")
+    return named
 
 
 def _require_free(context: Sequence[str]) -> None:

@@ -192,16 +192,25 @@ def finished(
     sums = state.policy.moments
     p_value = weight_p(log, state, shift)
     why_not = reason_against(log, policy, chosen, p_value, settled)
-    low = high = better = None
+    low = high = better = crossed = None
     if why_not is None:
         made = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
         low, high, better = made
+        if low is not None and high is not None and low > high:
+            crossed = Note(
+                "at this delta the rows contradict their propensities, or the assumption: the "
+                f"lower end ({_in_units(low, log):.4g}) is above the upper one "
+                f"({_in_units(high, log):.4g})",
+                kind="contradicted",
+            )
+            low = high = better = None
     by_slot = _slots(log, state, self_normalized)
     if why_not is not None and why_not.kind == "unsupported":
         # the weights are not those of the target
         value, error, by_slot = None, None, ()
     reported = bounds.Interval(low, high).reported(0.0, 1.0 if log.bounded else math.inf)
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
+    no_interval = why_not or crossed
     return SlateEvaluation(
         name=name,
         estimator=chosen.name,
@@ -214,7 +223,7 @@ def finished(
         lower_raw=_in_units(low, log),
         upper_raw=_in_units(high, log),
         interval=settled,
-        guarantee=guarantee if why_not is None else "none",
+        guarantee=guarantee if no_interval is None else "none",
         delta=delta,
         rows=sums.logged,
         slots=log.slots,
@@ -227,7 +236,7 @@ def finished(
         improvement_lower=_in_units(better, log),
         propensity_p=p_value,
         by_slot=by_slot,
-        no_interval=why_not,
+        no_interval=no_interval,
         notes=(
             *notes_on(
                 log, policy, chosen, settled, why_not, state.lengths_differ, shift, self_normalized

@@ -75,8 +75,8 @@ _OWN = "list_filter(range(len(e.c._multi)), lambda i: e.c._multi[i + 1]._slot_id
 _CHOSEN = f"""
     list_transform(range(len(e._outcomes)), lambda s:
         case when {_SLATES}
-             then {_OWN}[cast(e._outcomes[s + 1]._a[1] as BIGINT) + 1]
-             else cast(e._outcomes[s + 1]._a[1] as BIGINT) end)
+             then {_OWN}[try_cast(e._outcomes[s + 1]._a[1] as BIGINT) + 1]
+             else try_cast(e._outcomes[s + 1]._a[1] as BIGINT) end)
 """
 _KNOWN = f"""
     len(list_filter(range(len(e._outcomes)), lambda s:
