@@ -117,7 +117,7 @@ class Decision(Record):
     >>> found.verdict, found.policy
     ('switch', 'a')
     >>> print(found.sentence)
-    Switch to a: it earns at least 46 clicks more in 100 visits than today's system (95 %, 1,000
+    Switch to a: it earns at least 46.4 clicks more in 100 visits than today's system (95 %, 1,000
     visits).
     """
 
