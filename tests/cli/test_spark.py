@@ -35,7 +35,9 @@ def view(spark: Any, learnable: Path) -> str:
 def test_a_table_is_a_log(piwo: Command, view: str, learnable: Path) -> None:
     options = (*ROLES, "--policy", "uniform", "--json", "--interval", "mixture")
     there, here = piwo("evaluate", f"spark:{view}", *options), piwo("evaluate", learnable, *options)
-    assert (there.code, there.err) == (0, "")
+    # On a busy machine a pass may take long enough for a line of progress.
+    said = [line for line in there.err.splitlines() if " a second" not in line]
+    assert (there.code, said) == (0, [])
     assert there.document["log"]["source"] == f"spark:{view}"
     (made,), (expected,) = there.document["policies"], here.document["policies"]
     for name in ("value", "lower", "upper", "ess", "digest"):
