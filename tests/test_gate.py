@@ -129,6 +129,14 @@ def test_a_watch_has_no_users(table):
     assert made.certified == ("b",)
 
 
+def test_a_watch_names_the_whole_column(table):
+    log = piwo.read(table.assign(**{"user:id": np.arange(N) // 5}))
+    watch = piwo.Watch.start({"b": Constant("B", log.actions)}, deadline="30d")
+    told = "column 'user:id' has about 5 rows a value, which depend on each other: a watch needs"
+    with pytest.raises(UsageError, match=told):
+        watch.update(log, date="2026-11-01")
+
+
 def test_wrong_arguments(table):
     log, found = compared(table)
     with pytest.raises(UsageError, match=r"policies has 'C', expected one of constant:A, const"):

@@ -22,7 +22,7 @@ from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
 from piwo.evaluation.notes import notes_on_rows, outside_notes
 from piwo.evaluation.request import ErrorBudget, Request, policy_words
-from piwo.evaluation.result import PolicyResult, RequestResult
+from piwo.evaluation.result import PolicyResult, RequestResult, improvement_in_units
 from piwo.evaluation.unsupported import with_masses
 from piwo.intervals import INTERVALS, IntervalMethod, interval_named
 from piwo.intervals.matching import check_actions_known, check_named
@@ -287,10 +287,7 @@ class CertificateRequest:
             base = result.baseline
             made = replace(made, baseline=base.baseline.name, baseline_value=base.value(log))
         if result.contradicted is None:
-            gain = found.raw.gain
-            if gain is not None:
-                # On the unit scale, no difference of values is below -1.
-                gain = log.span * max(-1.0, gain)
+            gain = improvement_in_units(found.raw.gain, log.span)
             made = replace(made, value_lower=log.value(low), improvement_lower=gain)
             outside = outside_notes(made.value, made.value_lower, None)
             made = replace(made, notes=(*made.notes, *outside))

@@ -630,30 +630,17 @@ def _statements(request: Request, found: PolicyResult, threshold: float | None) 
     """Return the fields that state what holds at this n, besides the interval."""
     evidence = found.evidence
     missing = found.method.missing_mass(evidence)
-    gain, log_e_better = found.raw.gain, found.log_e_better
-    if gain is not None:
-        # no policy is worth less than the whole range below another
-        gain = request.log.span * max(-1.0, gain)
+    gain, most = found.improvement(request.log.span)
     above = None
     if threshold is not None:
         above = found.method.log_e_above(evidence, threshold)
-    most = _scaled(found.gain_upper, request.log)
-    if most is not None and gain is not None and most < gain:
-        # each is a statement of its own; ends that cross say nothing together
-        most = None
     return {
         "missing_mass_upper": min(1.0, max(0.0, missing)),
         "improvement_lower": gain,
         "improvement_upper": most,
-        "log_e_better": log_e_better,
+        "log_e_better": found.log_e_better,
         "log_e_above": above,
     }
-
-
-def _scaled(gain: float | None, log: Log) -> float | None:
-    """Return a difference of the unit scale in the reward's own unit."""
-    # no policy is worth less than the whole range below another
-    return None if gain is None else log.span * max(-1.0, gain)
 
 
 def _unit(threshold: Any, log: Log) -> float:

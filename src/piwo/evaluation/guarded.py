@@ -9,7 +9,7 @@ from typing import Any
 from piwo.errors import DataError
 from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.evaluation.request import Request
-from piwo.evaluation.result import PolicyResult
+from piwo.evaluation.result import PolicyResult, improvement_in_units
 from piwo.logs.log import Log
 from piwo.reductions import Joint
 from piwo.reductions.losses import Losses
@@ -82,6 +82,4 @@ def _least(guard: Guardrail, found: PolicyResult, log: Log) -> float | None:
         if lower is None:
             return None
         return log.value(max(0.0, lower))
-    if found.raw.gain is None:
-        return None
-    return log.span * max(-1.0, found.raw.gain)
+    return improvement_in_units(found.raw.gain, log.span)

@@ -20,6 +20,7 @@ from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
 from piwo.evaluation.notes import as_notes, learning_note, outside_notes, refusal
 from piwo.evaluation.record import ends_text
+from piwo.evaluation.result import improvement_in_units
 from piwo.intervals.deadline import IN_TIME, beyond_horizon, plain_bets, planned_rows
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.partition import first_number, planned_blocks, planned_counts
@@ -383,7 +384,7 @@ class Monitor:
         # an e-value gives the p-value: its inverse, at most 1
         return replace(
             found,
-            improvement_lower=span * max(-1.0, gain),
+            improvement_lower=improvement_in_units(gain, span),
             better_p=math.exp(min(0.0, -log_e_better)),
         )
 

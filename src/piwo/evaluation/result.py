@@ -104,6 +104,21 @@ class PolicyResult:
         )
         return min(shown.upper - logged, paired)
 
+    def improvement(self, span: float) -> tuple[float | None, float | None]:
+        """Return the bounds on the improvement, lower and upper, in the reward's own unit.
+
+        Each is a statement of its own. Where they cross, they say nothing together, and only the
+        lower one is given.
+
+        Args:
+            span: the width of the reward range.
+        """
+        lower = improvement_in_units(self.raw.gain, span)
+        upper = improvement_in_units(self.gain_upper, span)
+        if lower is not None and upper is not None and upper < lower:
+            return lower, None
+        return lower, upper
+
     @property
     def most(self) -> float:
         """The highest value that there can be."""
@@ -157,6 +172,22 @@ class RequestResult:
     def least_p(self) -> float | None:
         """The smallest of the p-values; None if there are none."""
         return min(self.p_values.values(), default=None)
+
+
+def improvement_in_units(gain: float | None, span: float) -> float | None:
+    """Return a bound on a difference of values in the reward's own unit; None if there is none.
+
+    No policy is worth less than the whole range below another, so it is at least -1 on the unit
+    scale.
+
+    Args:
+        gain: on the unit scale.
+        span: the width of the reward range.
+
+    >>> improvement_in_units(0.5, 4.0), improvement_in_units(-3.0, 4.0)
+    (2.0, -4.0)
+    """
+    return None if gain is None else span * max(-1.0, gain)
 
 
 def in_units(number: float | None, log: Log) -> float | None:

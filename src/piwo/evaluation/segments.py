@@ -154,13 +154,9 @@ class SegmentRequest:
         """Return what the rows of one segment say of one policy, in the reward's unit."""
         log, sums = request.log, one.evidence.state.moments
         shown_ends, value = one.shown, one.evidence.estimate.value
-        improvement = None
-        if one.why_not is None and one.raw.gain is not None:
-            # no policy is worth less than the whole range below another
-            improvement = log.span * max(-1.0, one.raw.gain)
-        most = one.gain_upper
-        if most is not None:
-            most *= log.span
+        improvement = most = None
+        if one.why_not is None:
+            improvement, most = one.improvement(log.span)
         baseline = None
         if one.baseline is not None:
             baseline = one.baseline.value(log)

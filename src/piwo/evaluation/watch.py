@@ -22,7 +22,7 @@ from piwo.evaluation.watch_file import read_watch, write_watch
 from piwo.logs.log import Log
 from piwo.logs.row_hashes import digest_of, row_hashes
 from piwo.logs.split import HeldOut
-from piwo.logs.unit_columns import dependent_rows
+from piwo.logs.unit_columns import repeated_persons
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.records import Record, jsonable
@@ -586,11 +586,10 @@ def _checked_deadline(deadline: Any) -> int | str | None:
 
 def _require_independent(log: Log) -> None:
     """Raise for rows that are not independent: a watch has no units."""
-    why = dependent_rows(log)
-    if why is not None:
-        what, _, _ = why.template.partition(":")
+    one = repeated_persons(log)
+    if one is not None:
         raise UsageError(
-            f"{what}: a watch needs independent rows; evaluate the whole log with "
+            f"{one.repeats}: a watch needs independent rows; evaluate the whole log with "
             f"{argument('unit')} and {argument('horizon')}, or say "
             f"{argument('independent_rows', value=True)}"
         )

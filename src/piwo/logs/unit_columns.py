@@ -26,7 +26,15 @@ from piwo.logs.validation import rewards
 from piwo.messages import Note, argument
 from piwo.sources.source import Fragment, decoded, type_family
 
-__all__ = ["SampleUnits", "UnitColumn", "UnitState", "candidates", "dependent_rows", "unit_columns"]
+__all__ = [
+    "SampleUnits",
+    "UnitColumn",
+    "UnitState",
+    "candidates",
+    "dependent_rows",
+    "repeated_persons",
+    "unit_columns",
+]
 
 _MOST_COLUMNS = 3
 """Columns that are looked at."""
@@ -56,6 +64,14 @@ class UnitColumn:
     rows; None if all rewards are equal."""
     dependent: bool
     """Whether the rewards agree by more than chance explains."""
+
+    @property
+    def repeats(self) -> str:
+        """How often its values repeat, in words."""
+        return (
+            f"column {self.column!r} has about {self.rows_each:.3g} rows a value, which depend on "
+            "each other"
+        )
 
 
 def candidates(log: Log) -> tuple[str, ...]:
@@ -104,26 +120,37 @@ def unit_columns(log: Log) -> tuple[UnitColumn, ...]:
     return tuple(found)
 
 
+def repeated_persons(log: Log) -> UnitColumn | None:
+    """Return a column that is named like the id of a user or a session and repeats; None: none.
+
+    It takes a pass over such columns, and none if there is no such column or units are declared.
+
+    >>> import piwo
+    >>> rows = {"action": ["a", "b"] * 9, "reward": [1] * 18, "propensity": [0.5] * 18}
+    >>> repeated_persons(piwo.Log.from_arrays(**rows)) is None
+    True
+    """
+    return next((one for one in unit_columns(log) if one.person), None)
+
+
 def dependent_rows(log: Log) -> Note | None:
     """Return why the rows of a log are not independent; None if nothing speaks against it.
 
-    A column that is named like the id of a user or a session has values that repeat. It takes a
-    pass over such columns, and none if there is no such column or units are declared.
+    See `repeated_persons`.
 
     >>> import piwo
     >>> rows = {"action": ["a", "b"] * 9, "reward": [1] * 18, "propensity": [0.5] * 18}
     >>> dependent_rows(piwo.Log.from_arrays(**rows)) is None
     True
     """
-    for one in unit_columns(log):
-        if one.person:
-            return Note(
-                f"column {one.column!r} has about {one.rows_each:.3g} rows a value, which depend "
-                f"on each other: declare {argument('unit', one.column)}, or say "
-                f"{argument('independent_rows', value=True)}",
-                kind="dependent-rows",
-            )
-    return None
+    one = repeated_persons(log)
+    if one is None:
+        return None
+    return Note(
+        f"{one.repeats}: declare {argument('unit', one.column)}, or say "
+        f"{argument('independent_rows', value=True)}",
+        kind="dependent-rows",
+    )
 
 
 def _cells() -> Floats:
