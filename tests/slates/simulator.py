@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import piwo
+from piwo.slates import SlateEvaluation
 
 Behavior = str
 SLOTS, ITEMS = 2, ("a", "b", "c")
@@ -22,6 +23,15 @@ TARGET = [
     {None: (0.2, 0.3, 0.5)},
     {"a": (0.6, 0.2, 0.2), "b": (0.1, 0.8, 0.1), "c": (0.1, 0.2, 0.7)},
 ]
+
+
+def misses(found: SlateEvaluation, truth: float) -> bool:
+    """Whether the interval is wrong; one whose ends cross is withheld, and one of them is wrong."""
+    if found.lower is None or found.upper is None:
+        assert found.no_interval is not None
+        assert found.no_interval.kind == "contradicted"
+        return True
+    return not found.lower <= truth <= found.upper
 
 
 @dataclass(frozen=True)
