@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -78,7 +78,7 @@ def outcomes(
     begin = (experiment, share, open_until_the_end)
     pool = ProcessPoolExecutor(processes, context, _begin, begin)
     try:
-        for done in as_completed([pool.submit(_run, logger) for logger in loggers]):
+        for done in as_completed(_submitted(pool, loggers)):
             yield done.result()
     except BrokenProcessPool as error:
         raise PiwoError(
@@ -89,6 +89,19 @@ def outcomes(
         ours.close()
         open_until_the_end.close()
         pool.shutdown(cancel_futures=True)
+
+
+def _submitted(
+    pool: ProcessPoolExecutor, loggers: Sequence[LoggerType]
+) -> list[Future[tuple[str, Outcome]]]:
+    try:
+        return [pool.submit(_run, logger) for logger in loggers]
+    except OSError as error:
+        # A process that dies meanwhile closes the pipe by which the pool is told of new work: an
+        # error without a number, unlike those of the system, such as too many open files.
+        if error.errno is not None:
+            raise
+        raise BrokenProcessPool from error
 
 
 class _Process:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -79,6 +80,18 @@ def test_a_killed_process_is_told():
     experiment = Deadly(load("synthetic", 500, 0), PROTOCOL)
     with pytest.raises(PiwoError, match=r"was killed, probably for lack of memory; the same"):
         list(outcomes(experiment, experiment.loggers()[:3], 2))
+
+
+@pytest.mark.parametrize("error", [OSError("handle is closed"), OSError(24, "too many files")])
+def test_a_pool_that_breaks_between_two_loggers_is_told(monkeypatch, error):
+    def submit(*_):
+        raise error
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit)
+    experiment = Deadly(load("synthetic", 500, 0), PROTOCOL)
+    with pytest.raises((PiwoError, OSError)) as found:
+        list(outcomes(experiment, experiment.loggers()[:3], 2))
+    assert ("was killed" in str(found.value)) == (error.errno is None)
 
 
 def alive(number: int) -> bool:

@@ -542,6 +542,9 @@ def _ridge(
     The targets depend on a row through its class alone, so X'G is a product of sums by class, and
     no n x K table is needed.
     """
+    # imported when needed: it takes longer than all of this package
+    from scipy.sparse import csr_array
+
     center, d = context.mean(axis=0), context.shape[1]
     xx, sums = np.zeros((d, d)), np.zeros((len(by_class), d))
     for start in range(0, len(context), _SLICE):
@@ -550,8 +553,9 @@ def _ridge(
         # An overflow is reported below.
         with np.errstate(over="ignore", invalid="ignore"):
             xx += shifted.T @ shifted
-        for j in range(d):
-            sums[:, j] += np.bincount(here, weights=shifted[:, j], minlength=len(by_class))
+            # a row has its one in the column of its class, so the transpose adds rows by class
+            ones = np.ones(len(here)), here, np.arange(len(here) + 1)
+            sums += csr_array(ones, shape=(len(here), len(by_class))).T @ shifted
     check_sums_of_squares(xx)
     # coef = (X'X + alpha I)^-1 X'G with centered X; intercept = mean of G - coef @ center
     mean = np.bincount(classes, minlength=len(by_class)) @ by_class / len(classes)
