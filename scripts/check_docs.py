@@ -68,6 +68,8 @@ def check_docstring_pages(root: Path, public: Iterable[object]) -> Iterator[Find
         page = root / "docs" / "reference" / f"{name}.md"
         if not page.exists() or f"\n::: {full}\n" not in page.read_text(encoding="utf-8"):
             yield Finding(page, 1, f"write a page with the line `::: {full}`")
+        else:
+            yield from check_split_pages(root, name)
     # The names of the package itself are on several pages, so that each of them loads quickly.
     pages = sorted((root / "docs" / "reference").glob("piwo*.md"))
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
@@ -76,6 +78,21 @@ def check_docstring_pages(root: Path, public: Iterable[object]) -> Iterator[Find
         if f"\n::: {full}\n" not in text and f'id="{full}"' not in text and name != "__version__":
             page = root / "docs" / "reference" / "piwo.md"
             yield Finding(page, 1, f"write the line `::: {full}` on a page docs/reference/piwo*.md")
+
+
+def check_split_pages(root: Path, name: str) -> Iterator[Finding]:
+    """Names of a public package that none of its pages lists, if it has several."""
+    pages = [root / "docs" / "reference" / f"{name}.md"]
+    pages += sorted(pages[0].parent.glob(f"{name}-*.md"))
+    if len(pages) == 1:
+        return
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    public = constant(root / "src" / "piwo" / name / "__init__.py", "__all__") or ()
+    assert isinstance(public, list | tuple)
+    for one in public:
+        if f"\n        - {one}\n" not in text and f'id="piwo.{name}.{one}"' not in text:
+            listed = " or ".join(page.name for page in pages)
+            yield Finding(pages[0], 1, f"add `{one}` to the members of {listed}")
 
 
 def check_navigation(root: Path) -> Iterator[Finding]:

@@ -78,6 +78,16 @@ BAD = {
         {"mkdocs.yml": "nav:\n  - Home: index.md\n"},
         {"mkdocs.yml": "nav:\n  - Public names: reference.md\n"},
         {"CHANGELOG.md": "# Changelog\n"},
+        {
+            "src/piwo/__init__.py": DOCUMENTED.replace('["double"]', '["double", "scores"]'),
+            "src/piwo/scores/__init__.py": '__all__ = ["ix", "ls"]\n',
+            "mkdocs.yml": "nav:\n  - reference.md: reference.md\n"
+            "  - a: reference/piwo.md\n  - b: reference/scores.md\n  - c: reference/scores-b.md\n",
+            "docs/reference.md": "`piwo.double(x)` doubles; `piwo.scores`.\n",
+            "docs/reference/piwo.md": "\n::: piwo.double\n\n::: piwo.scores\n",
+            "docs/reference/scores.md": "\n::: piwo.scores\n      members:\n        - ix\n",
+            "docs/reference/scores-b.md": "# A page that should list ls\n",
+        },
     ],
     "check_docstrings": [
         {"src/piwo/__init__.py": DOCUMENTED.replace(">>> double(2)", "").replace("4\n", "")},
