@@ -29,8 +29,6 @@ __all__ = ["Experiment", "Logger", "Outcome", "Protocol", "gamma_star"]
 T = TypeVar("T")
 ETAS = np.logspace(-1, 3, 20)
 PARAMETERS = np.logspace(-10, 0, 20)
-BLOCK = 4096
-"""Rows whose table of rows x actions stays in cache."""
 
 
 @dataclass(frozen=True)
@@ -199,14 +197,16 @@ class Experiment:
 
     def _behavior(self, logger: Logger, behavior: LinearSoftmax) -> pa.Table:
         def known(test: ClassificationBandit) -> tuple[float, float]:
-            by_class, least, total = np.ascontiguousarray(test.rewards.T), np.inf, 0.0
-            for start in range(0, len(test), BLOCK):
-                some = slice(start, start + BLOCK)
-                logs = behavior.log_probabilities(test.context[some])
-                least = min(least, float(logs.min()))
+            least, total = np.inf, 0.0
+            for rows, z in behavior.exponents(test.context):
+                lowest = z.min(axis=0)
+                weights = np.exp(z, out=z)
+                sums = weights.sum(axis=0)
+                # log mu(a|x) = z_a - log sum_b exp(z_b)
+                least = min(least, float((lowest - np.log(sums)).min()))
                 # sum_i sum_a mu(a|x_i) M[a, y_i]
-                chances = np.exp(logs, out=logs)
-                total += float(np.einsum("ij,ij->", chances, by_class[test.classes[some]]))
+                weights *= test.rewards.take(test.classes[rows], axis=1)
+                total += float((weights.sum(axis=0) / sums).sum())
             return least, total / len(test)
 
         least, value = np.array(self._each_fold(known, self.tests)).T

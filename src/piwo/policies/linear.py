@@ -274,10 +274,18 @@ class LinearSoftmax(Policy):
             return np.asarray(X)
         return super().context(X)
 
-    def _exponents(self, context: Floats) -> Iterator[tuple[slice, Floats]]:
+    def exponents(self, context: Floats) -> Iterator[tuple[slice, Floats]]:
         """Yield (rows, z = (s - max s) / temperature), (K, m). The next block overwrites the last.
 
-        Actions come first, so that sums and maxima over them are of whole vectors of rows.
+        pi(a | x) = exp(z_a) / sum_b exp(z_b). Actions come first, so that sums and maxima over them
+        are of whole vectors of rows.
+
+        Args:
+            context: (n, d) context matrix.
+
+        >>> policy = LinearSoftmax([[1.0], [0.0]], [0.0, 0.0], ["a", "b"])
+        >>> [(rows, z.tolist()) for rows, z in policy.exponents(np.array([[3.0], [-1.0]]))]
+        [(slice(0, 2, None), [[0.0, -1.0], [-3.0, 0.0]])]
         """
         buffer: npt.NDArray[np.float64] | None = None
         for block in row_blocks(len(context), len(self.coef)):
@@ -307,7 +315,7 @@ class LinearSoftmax(Policy):
         """Return exp(z) / sum exp(z), (n, K)."""
         assert context is not None
         table = np.empty((n, len(self.actions)))
-        for block, z in self._exponents(context):
+        for block, z in self.exponents(context):
             chances = np.exp(z, out=z)
             np.divide(chances, chances.sum(axis=0), out=table[block].T)
         return table
@@ -322,7 +330,7 @@ class LinearSoftmax(Policy):
         """Return what `draw` returns, and pi or log pi of it, from one softmax."""
         assert context is not None
         codes, found = np.empty(n, np.int32), np.empty(n)
-        for block, z in self._exponents(context):
+        for block, z in self.exponents(context):
             running = np.cumsum(np.exp(z), axis=0)
             drawn = codes[block] = draw_columns(running, rng)
             # log pi(a | x) = z_a - log sum_b exp(z_b)
@@ -334,7 +342,7 @@ class LinearSoftmax(Policy):
     def _log_chances(self, context: Floats | None, codes: Codes) -> Floats:
         assert context is not None
         found = np.empty(len(codes))
-        for block, z in self._exponents(context):
+        for block, z in self.exponents(context):
             found[block] = z[codes[block], np.arange(z.shape[1])]
             found[block] -= np.log(np.exp(z, out=z).sum(axis=0))
         return found
@@ -353,7 +361,7 @@ class LinearSoftmax(Policy):
             )
         check_dense(len(context), len(self.actions))
         table = np.empty((len(context), len(self.actions)))
-        for block, z in self._exponents(context):
+        for block, z in self.exponents(context):
             np.subtract(z, np.log(np.exp(z).sum(axis=0)), out=table[block].T)
         return table
 
