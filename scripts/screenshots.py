@@ -33,6 +33,8 @@ VIEWS: dict[str, dict[str, Any]] = {
 COLORS = 96
 PATIENCE = 300_000.0
 """Milliseconds: a busy machine is no error."""
+VISITS = Units("clicks", 100.0, "visits")
+"""Of the monitor."""
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 
 
@@ -203,8 +205,9 @@ def main(folder: Path) -> None:
 def written(made: Summary | piwo.Watch, page: Path) -> str:
     """Write the page of a result, and return what it says first."""
     if isinstance(made, piwo.Watch):
-        write_looks(made.looks, page, made.headline(), made.notes)
-        return made.headline()
+        headline = made.headline(VISITS)
+        write_looks(made.looks, page, headline, made.notes, units=VISITS)
+        return headline
     write(made, page)
     return made.decision.sentence
 

@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from piwo.certificates.certificate import Certificate
-from piwo.checks import check_finite, check_kind, check_positive, shown
+from piwo.checks import check_finite, check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.comparison import require_together
+from piwo.evaluation.gains import Units
 from piwo.evaluation.record import Evaluation
 from piwo.health.record import Health, label_text
 from piwo.messages import Note, argument
 from piwo.records import Record
-from piwo.visible import number, rounded, visible
+from piwo.visible import rounded, visible
 
 __all__ = ["Decision", "Units", "decide", "decide_by_certificate"]
 
@@ -59,45 +60,6 @@ _EXPLORE = 0.05
 _NAMED = 5
 _FAR = 1000.0
 """More than so many times the rows at hand are not worth a number."""
-
-
-@dataclass(frozen=True)
-class Units:
-    """How gains are written: so many of a unit, in so many decisions.
-
-    >>> Units("clicks", 100.0, "visits").gain(0.00512)
-    '0.512 clicks'
-    """
-
-    unit: str = ""
-    """What the reward counts, such as "clicks"; empty: no name."""
-    per: float = 1.0
-    """Gains are in so many decisions."""
-    decisions: str = "decisions"
-    """What a row is, in the plural, such as "visits"."""
-
-    def __post_init__(self) -> None:
-        check_kind("unit_name", self.unit, str)
-        check_kind("row_name", self.decisions, str)
-        check_positive("per", self.per)
-
-    @property
-    def each(self) -> str:
-        """In how many decisions, such as "in 100 visits"."""
-        if self.per == 1.0:
-            return f"a {_singular(self.decisions)}"
-        return f"in {self.per:,.10g} {self.decisions}"
-
-    @property
-    def axis(self) -> str:
-        """The unit of gains, such as "clicks in 100 visits"."""
-        return f"{self.unit or 'reward'} {self.each}"
-
-    def gain(self, value: float, text: str | None = None) -> str:
-        """Return a number of the reward's unit, or a text for it, with the unit's name."""
-        if text is None:
-            text = number(value * self.per)
-        return f"{text} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -344,9 +306,7 @@ def _of_another(certificate: Certificate, name: str, frame: _Frame) -> str:
     lower, value, today = certificate.improvement_lower, certificate.value, frame.over
     if not certificate.improves or lower is None:
         return f"{text}; that one is not certified better than {today}"
-    step = abs((value or lower) - (certificate.logging_value or 0.0) - lower) / 10.0
-    per = frame.units.per
-    amount = frame.units.gain(lower, rounded(lower * per, step * per, down=True))
+    amount = frame.units.at_least(lower, (value or lower) - (certificate.logging_value or 0.0))
     does, how = _verb(frame)
     return (
         f"{text}; that one {does} at least {amount} {how[0]} {frame.units.each} than {today} "
@@ -440,11 +400,7 @@ def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
 
 
 def _switch_text(best: _Candidate, frame: _Frame) -> str:
-    gain_lower = best.gain_lower or 0.0
-    # a tenth of the distance to the estimate, as in the figure of gains
-    step = abs((best.gain or gain_lower) - gain_lower) / 10.0
-    text = rounded(gain_lower * frame.units.per, step * frame.units.per, down=True)
-    amount = frame.units.gain(gain_lower, text)
+    amount = frame.units.at_least(best.gain_lower or 0.0, best.gain)
     does, how = _verb(frame)
     return (
         f"Switch to {visible(best.name)}: it {does} at least {amount} {how[0]} "
@@ -576,12 +532,3 @@ def _made(
         explore=explore,
         caveats=tuple(caveats),
     )
-
-
-def _singular(plural: str) -> str:
-    """Return what one of several is called.
-
-    >>> _singular("visits"), _singular("people")
-    ('visit', 'people')
-    """
-    return plural.removesuffix("s")

@@ -1,6 +1,7 @@
 """`piwo monitor`: a look a day at a log that grows, in one state file."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -247,3 +248,48 @@ def test_tables_in_memory_have_no_names(tmp_path: Path) -> None:
     watch.save(tmp_path / "w")
     again = library.Watch.load(tmp_path / "w", {"B": Constant("B", ["A", "B"])})
     assert again.headline() == watch.headline()
+
+
+def test_units_are_words_of_one_call_in_answer_table_page_and_python(
+    piwo: Command, tmp_path: Path
+) -> None:
+    table = rows(8)
+    table.to_csv("d.csv", index=False)
+    words = ("--unit-name", "clicks", "--per", 100, "--row-name", "visits")
+    refused(piwo("monitor", "d.csv", *OPTIONS, "--per", 0), "--per is 0")
+    assert not Path("m.piwo").exists()
+    ran = piwo("monitor", "d.csv", *OPTIONS, *words, "--html", "page.html")
+    (look,) = library.Watch.history("m.piwo")
+    (found,) = look.policies
+    # the digits of the report's sentence: the last is a tenth of the distance to the estimate
+    shown = library.Units("clicks", 100, "visits")
+    least = shown.at_least(found.improvement_lower, found.gain)
+    assert least == f"{math.floor(1000 * found.improvement_lower) / 10:.1f} clicks"
+    said = f"certified: constant:B earns at least {least} more in 100 visits than today's system"
+    assert ran.out.startswith(f"{said} (95 %, at all looks together, 3,200 visits)")
+    assert f"{100 * found.value:.4g}" in ran.out
+    assert "(values and improvements are clicks in 100 visits)" in ran.out
+    page = Path("page.html").read_text()
+    assert f"constant:B earns at least {least} more in 100 visits" in page
+    assert f"now: {100 * found.value:.4g} clicks in 100 visits" in page
+    assert f"<td>{100 * found.improvement_lower:.4g}</td>" in page
+    # The state is the same without them, and so are the numbers of --json.
+    plain = piwo("monitor", "--state", "m.piwo", "--json").document
+    named = piwo("monitor", "--state", "m.piwo", *words, "--json").document
+    assert plain["looks"] == named["looks"]
+    assert named["units"] == {"unit": "clicks", "per": 100.0, "decisions": "visits"}
+    assert named["headline"].endswith("3,200 visits")
+    watch = library.Watch.load("m.piwo", {"constant:B": Constant("B", ["A", "B"])})
+    assert watch.headline(shown).startswith(said)
+    with pytest.raises(library.UsageError, match="units"):
+        watch.headline("clicks")  # type: ignore[arg-type]
+
+
+def test_a_monitor_of_costs_says_that_they_are_less(piwo: Command) -> None:
+    table = rows(8)
+    table["reward"] = 1 - table["reward"]
+    table.rename(columns={"reward": "price"}).to_csv("d.csv", index=False)
+    words = ("--cost", "price", "--reward-range", "-1,0")
+    ran = piwo("monitor", "d.csv", *OPTIONS, *words)
+    assert ran.out.startswith("certified: constant:B costs at least 0.0")
+    assert "less a decision than today's system" in ran.out

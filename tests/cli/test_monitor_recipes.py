@@ -98,4 +98,4 @@ def test_the_model_of_dbt_is_a_log_that_grows(piwo: Command) -> None:
             made.execute(f"create or replace table decisions as {query}")
         ran = piwo(*words[1:])
         assert ran.code == 0, ran.err
-        assert f"{count:,} rows" in ran.out
+        assert f"{count:,} decisions" in ran.out

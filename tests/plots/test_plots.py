@@ -165,12 +165,8 @@ def test_gamma_path_has_the_numbers_of_the_path(log, policies, interval):
     path = piwo.evaluate(log, policies["b"], gamma=[0.01, 0.1, 0.5], interval=interval)
     rows = having(plots.gamma_path(path), "gamma")
     for row, one in zip(rows, path.evaluations, strict=True):
-        assert row == {
-            "gamma": one.gamma,
-            "value": one.value,
-            "lower": one.lower,
-            "upper": one.upper,
-        }
+        numbers = (one.gamma, one.value, one.lower, one.upper)
+        assert (row["gamma"], row["value"], row["lower"], row["upper"]) == numbers
     assert path.sureness in "".join(drawn(plots.gamma_path(path)).itertext())
 
 
@@ -305,12 +301,7 @@ def test_the_figure_of_a_result_is_the_one_of_its_kind(log, policies):
         (found["a"], plots.forest(found["a"], reward="clicks")),
         (piwo.select(log, policies), plots.forest(found, reward="clicks")),
         (path, plots.gamma_path(path, reward="clicks")),
-        (by, plots.action_mix(by)),
-        (coverage, plots.coverage(coverage)),
-        ([coverage] * 2, plots.coverage([coverage] * 2)),
         (certificate, plots.regret(certificate, reward="clicks")),
-        (health, plots.weights(health)),
-        (piwo.check(log), plots.calibration(piwo.check(log))),
         (monitor, plots.monitor([look], reward="clicks")),
         (look, plots.monitor([look], reward="clicks")),
         ([look], plots.monitor([look], reward="clicks")),
@@ -318,6 +309,24 @@ def test_the_figure_of_a_result_is_the_one_of_its_kind(log, policies):
         drew = plots.figure(result, reward="clicks")
         assert drew.to_dict()["title"]["text"] == chart.to_dict()["title"]["text"]
         assert rows_of(drew) == rows_of(chart)
+        assert "mean clicks" in str(drew.to_dict()) or "in clicks" in str(drew.to_dict())
+        # what is no text is refused, by the figure and by the function that draws it
+        with pytest.raises(
+            piwo.UsageError, match=r"^reward is 3, expected a str, such as \"clicks\"$"
+        ):
+            plots.figure(result, reward=3)
+    for result, chart in (
+        (by, plots.action_mix(by)),
+        (coverage, plots.coverage(coverage)),
+        ([coverage] * 2, plots.coverage([coverage] * 2)),
+        (health, plots.weights(health)),
+        (piwo.check(log), plots.calibration(piwo.check(log))),
+    ):
+        drew = plots.figure(result)
+        assert drew.to_dict()["title"]["text"] == chart.to_dict()["title"]["text"]
+        assert rows_of(drew) == rows_of(chart)
+        with pytest.raises(piwo.UsageError, match="this figure has no axis of rewards"):
+            plots.figure(result, reward="clicks")
 
 
 def test_the_figure_of_a_watch_has_the_looks_of_every_policy():
@@ -336,6 +345,41 @@ def test_the_figure_of_a_watch_has_the_looks_of_every_policy():
         numbers = (one.rows, one.value, one.lower, one.upper)
         assert numbers in [(row["rows"], row["value"], row["lower"], row["upper"]) for row in rows]
     assert watch.headline() in chart.to_dict()["description"]
+    drawn(chart)
+    # The looks alone, as a state file has them.
+    for given in (watch.looks, list(watch.looks)):
+        from_looks = plots.figure(given, reward="clicks")
+        assert rows_of(from_looks) == rows_of(chart)
+        assert from_looks.to_dict()["title"] == chart.to_dict()["title"]
+    assert len(having(plots.figure(watch.looks[-1]), "logging_value")) == 2
+
+
+def test_bands_and_bars_beyond_the_axis_are_arrows_at_its_ends():
+    policies = {x: piwo.policies.Constant(x, ["a", "b", "c"]) for x in "ab"}
+    watch = piwo.Watch.start(policies)
+    for day in range(8):
+        made = log_of(rows=10 if day == 0 else 4000, seed=day)
+        watch = watch.update(made, date=f"2026-11-0{day + 1}")
+    chart = plots.figure(watch)
+    rows = [row for row in having(chart, "logging_value") if row.get("beyond_upper")]
+    assert rows
+    for row in rows:
+        assert row["drawn_upper"] < row["upper"]
+    assert "arrows: ends of the band beyond the figure" in chart.to_dict()["title"]["subtitle"]
+    shapes = str(chart.to_dict())
+    assert "triangle-up" in shapes
+    assert "triangle-down" in shapes
+    drawn(chart)
+    # The rare action is as often there as expected, but surely so only within .64.
+    code = np.repeat([0, 1, 2], [705, 285, 10])
+    share = np.array([0.7, 0.29, 0.01])
+    log = piwo.Log.from_arrays(action=code, reward=code * 0.1, propensity=share[code])
+    chart = plots.figure(piwo.check(log))
+    rows = {row["action"]: row for row in having(chart, "action")}
+    assert [rows[x]["beyond_upper"] for x in ("0", "1", "2")] == [False, True, True]
+    assert rows["2"]["drawn_upper"] < rows["2"]["high"]
+    assert rows["2"]["drawn_lower"] > rows["2"]["low"]
+    assert "arrows: bars that end beyond the figure" in chart.to_dict()["title"]["subtitle"]
     drawn(chart)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,6 +12,7 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
+from piwo.cli.gain_options import DEFAULT_PAGE, PageOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
@@ -23,6 +24,7 @@ from piwo.cli.shared_options import (
     RunOptions,
     horizon_of,
 )
+from piwo.decision import Units
 from piwo.errors import UsageError
 from piwo.evaluation.watch import Watch, WatchLook
 from piwo.files import locked
@@ -101,6 +103,7 @@ def monitor(
             "that is overwritten each day."
         ),
     ] = False,
+    shown: PageOptions = DEFAULT_PAGE,
     settings: WatchOptions = DEFAULT_WATCH,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
@@ -111,8 +114,10 @@ def monitor(
 
     LOG has grown, or is new rows; without it, the last look is shown. Exit code 1: not certified.
     """
+    # Checked before anything is counted.
+    units = shown.units
     if not log:
-        return _shown(Watch.history(state), state, html)
+        return _last(Watch.history(state), state, html, units)
     with locked(state):
         named = policies.named()
         rows = _read(log, named, policies, columns, state)
@@ -135,7 +140,7 @@ def monitor(
             rows, date=date, all_new=all_new, independent_rows=columns.independent_rows
         )
         watch.save(state)
-    return _answer(watch, rows, state, html, log, policies)
+    return _answer(watch, rows, state, html, log, policies, units)
 
 
 def _read(
@@ -178,12 +183,13 @@ def _answer(
     html: Path | None,
     log: list[str],
     policies: PolicyOptions,
+    units: Units,
 ) -> Answer:
     last = watch.looks[-1]
-    headline = visible(watch.headline())
+    headline = visible(watch.headline(units))
     if html is not None:
-        write_looks(watch.looks, html, headline=headline, notes=watch.notes)
-    lines = [headline, "", *_look_lines(watch.looks)]
+        write_looks(watch.looks, html, headline=headline, notes=watch.notes, units=units)
+    lines = [headline, "", *_look_lines(watch.looks, units)]
     lines += [visible(f"note: {note}") for note in watch.notes]
     lines.append("")
     if html is not None:
@@ -200,6 +206,7 @@ def _answer(
             "delta": watch.delta,
             "deadline": watch.deadline,
             "deadline_passed": watch.over,
+            "units": asdict(units),
             "looks": [one.to_dict() for one in watch.looks],
             "notes": list(watch.notes),
         },
@@ -207,30 +214,31 @@ def _answer(
     )
 
 
-def _shown(looks: tuple[WatchLook, ...], state: Path, html: Path | None) -> Answer:
+def _last(looks: tuple[WatchLook, ...], state: Path, html: Path | None, units: Units) -> Answer:
     """Return the last look of a state again; nothing is counted."""
     last = looks[-1]
-    headline = f"{last.answer}: the look of {last.date}, {last.rows:,} rows"
+    headline = visible(f"{last.answer}: the look of {last.date}, {last.rows:,} {units.decisions}")
     if html is not None:
-        write_looks(looks, html, headline=headline)
+        write_looks(looks, html, headline=headline, units=units)
     return Answer(
-        text="\n".join([headline, "", *_look_lines(looks)]),
+        text="\n".join([headline, "", *_look_lines(looks, units)]),
         document={
             "state": str(state),
             "answer": last.answer,
             "headline": headline,
+            "units": asdict(units),
             "looks": [one.to_dict() for one in looks],
         },
         code=int(last.answer != "certified"),
     )
 
 
-def _look_lines(looks: tuple[WatchLook, ...]) -> list[str]:
-    """Return the table of the last looks, and how many there were before."""
+def _look_lines(looks: tuple[WatchLook, ...], units: Units) -> list[str]:
+    """Return the table of the last looks, in which unit it is, and how many looks were before."""
     header = [
         "day",
         "policy",
-        "rows",
+        units.decisions,
         "value",
         "lower",
         "upper",
@@ -240,10 +248,14 @@ def _look_lines(looks: tuple[WatchLook, ...]) -> list[str]:
     cells = []
     for look in looks[-_LOOKS_SHOWN:]:
         for one in look.policies:
-            ends = (one.value, one.lower, one.upper, one.improvement_lower)
+            ends = []
+            for value in (one.value, one.lower, one.upper, one.improvement_lower):
+                ends.append(number(None if value is None else value * units.per))
             proved = "yes" if one.name in look.certified else "no"
-            cells.append([look.date, one.name, f"{look.rows:,}", *map(number, ends), proved])
+            cells.append([look.date, one.name, f"{look.rows:,}", *ends, proved])
     lines = table(header, cells)
+    if units != Units():
+        lines.append(visible(f"(values and improvements are {units.axis})"))
     if len(looks) > _LOOKS_SHOWN:
         lines.append(f"({len(looks) - _LOOKS_SHOWN} earlier looks are in the state)")
     return lines

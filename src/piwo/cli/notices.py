@@ -40,10 +40,10 @@ _OTHER_NAMES = {
 def _options() -> Mapping[str, str]:
     """Return the option of each argument of Python that has one."""
     # Importing these takes a while, and most commands print no argument.
+    from piwo.cli.gain_options import PageOptions
     from piwo.cli.join import JoinOptions
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
-    from piwo.cli.report import PageOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
     from piwo.cli.slates import SlateOptions
     from piwo.cli.terms import TermOptions

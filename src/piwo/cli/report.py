@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Group, Parameter
+from cyclopts import Parameter
 
 from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.evaluate import BaselineOption, asked, records
+from piwo.cli.gain_options import DEFAULT_PAGE, PageOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
@@ -23,39 +24,11 @@ from piwo.cli.shared_options import (
     RunOptions,
 )
 from piwo.cli.terms import NO_TERMS, TermOptions
-from piwo.decision import Units
 from piwo.policies.provenance import record_in
 from piwo.report import describe, write
 from piwo.visible import visible, without_secrets
 
 __all__ = ["report"]
-
-
-@Parameter(name="*", group=Group("Output", sort_key=4))
-@dataclass(frozen=True)
-class PageOptions:
-    """How gains are written."""
-
-    unit_name: Annotated[
-        str,
-        Parameter(help="What the reward counts, such as clicks or euros."),
-    ] = ""
-    per: Annotated[
-        float,
-        Parameter(help="Gains are written in so many decisions, such as 100."),
-    ] = 1.0
-    row_name: Annotated[
-        str,
-        Parameter(help="What a decision is, in the plural, such as visits."),
-    ] = "decisions"
-
-    @property
-    def units(self) -> Units:
-        """The same as the library has it."""
-        return Units(self.unit_name, self.per, self.row_name)
-
-
-DEFAULT_PAGE = PageOptions()
 
 
 def report(

@@ -84,6 +84,13 @@ class Look(Record):
     interval: str = "mixture"
     """The bets that the bounds are made of, "mixture" or "deadline"."""
 
+    @property
+    def gain(self) -> float | None:
+        """The estimated gain over the logging policy; None: not defined."""
+        if self.value is None or self.logging_value is None:
+            return None
+        return self.value - self.logging_value
+
     def display(self) -> Display:
         """Return the look as it is shown in a notebook."""
         ruler = Ruler.of([(self.lower, self.upper)])

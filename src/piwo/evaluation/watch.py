@@ -17,6 +17,7 @@ import numpy as np
 from piwo import bounds
 from piwo.checks import check_flag, check_kind, check_path, is_number, shown
 from piwo.errors import UsageError
+from piwo.evaluation.gains import Units
 from piwo.evaluation.monitor import Look, Monitor
 from piwo.evaluation.watch_file import read_watch, write_watch
 from piwo.logs.log import Log
@@ -30,7 +31,7 @@ from piwo.reductions.digest import Digest
 from piwo.reductions.reduce import reduce
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
-from piwo.visible import number, rounded, without_secrets
+from piwo.visible import without_secrets
 
 __all__ = ["Watch", "WatchLook"]
 
@@ -253,28 +254,37 @@ class Watch:
             notes.append(was)
         return tuple(notes)
 
-    def headline(self) -> str:
+    def headline(self, units: Units | None = None) -> str:
         """Return the answer in one sentence.
+
+        Args:
+            units: how gains are written; words alone, so that each call may have others.
 
         Raises:
             UsageError: before the first look.
         """
         if not self.looks:
             raise UsageError("the watch has seen no rows; update it with a log first")
+        check_kind("units", units, (Units, type(None)))
+        shown = units or Units()
         last = self.looks[-1]
-        level = f"{100.0 * (1.0 - self.delta):.6g} %, at all looks together, {last.rows:,} rows"
+        count = f"{last.rows:,} {shown.decisions}"
+        level = f"{100.0 * (1.0 - self.delta):.6g} %, at all looks together, {count}"
         if self.certified:
+            does, better = "earns", "more"
+            if self.monitors[0].cost:
+                does, better = "costs", "less"
             gains = []
             for one in last.policies:
                 if one.name in self.certified:
-                    gain = one.improvement_lower or 0.0
-                    least = rounded(gain, gain / 10.0, down=True)
+                    least = shown.at_least(one.improvement_lower or 0.0, one.gain)
                     gains.append(
-                        f"{one.name} earns at least {least} more a row than today's system"
+                        f"{one.name} {does} at least {least} {better} {shown.each} than today's "
+                        "system"
                     )
             return f"certified: {'; '.join(gains)} ({level})"
         if any(one.lower is None for one in last.policies):
-            return f"stop: the rows contradict their own propensities ({last.rows:,} rows)"
+            return f"stop: the rows contradict their own propensities ({count})"
         best = max(last.policies, key=lambda one: one.improvement_lower or -math.inf)
         state = f"no policy is certified better than the logging policy ({level})"
         if len(last.policies) == 1:
@@ -427,8 +437,7 @@ class Watch:
             for one in look.policies:
                 if one.name in look.certified:
                     return Note(
-                        f"{one.name} was certified on {look.date} (at least "
-                        f"{number(one.improvement_lower)} a row more, {look.rows:,} rows), and is "
+                        f"{one.name} was certified on {look.date} (by {look.rows:,} rows), and is "
                         "not by all rows so far: contexts or rewards may have changed since",
                         kind="was-certified",
                     )

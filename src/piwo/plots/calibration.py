@@ -14,6 +14,8 @@ from piwo.plots.style import (
     ORANGE,
     WIDTH,
     altair,
+    arrow_heads,
+    cut,
     drawable,
     finished,
     framing,
@@ -36,9 +38,10 @@ def calibration(health: Health) -> Any:
     """Return the figure of how propensities fit what was done. Can they be believed?
 
     If propensities were logged: for each action the mean of 1{A = a}/mu over all rows, which is 1
-    in expectation, with two standard errors to each side; the actions with the most evidence
-    against theirs first, at most 40. If propensities were estimated: how often actions were taken
-    against what was estimated, on rows that the fit did not see.
+    in expectation, with two standard errors to each side (an arrow: the bar ends beyond the axis);
+    the actions with the most evidence against theirs first, at most 40. If propensities were
+    estimated: how often actions were taken against what was estimated, on rows that the fit did not
+    see.
 
     Args:
         health: what `piwo.check` returned.
@@ -72,6 +75,7 @@ def _of_actions(health: Health) -> Any:
     scale = alt.Scale(domain=[low, high], zero=False, nice=True)
     title = "mean of 1{A = a}/μ over all rows, 1 in expectation (± 2 standard errors)"
     axis = alt.Axis(tickCount=6)
+    rows = [{**row, **cut(row["low"], row["high"], low, high)} for row in rows]
     base = with_data(rows).encode(
         y=alt.Y("action:N", sort=names, title=None, axis=alt.Axis(labelLimit=260))
     )
@@ -81,8 +85,8 @@ def _of_actions(health: Health) -> Any:
     shapes = alt.Scale(domain=found, range=[looks[one][1] for one in found])
     legend = alt.Legend(title=None, symbolSize=90, columns=2)
     bars = base.mark_rule(strokeWidth=2, clip=True).encode(
-        x=alt.X("low:Q", scale=scale, title=title, axis=axis),
-        x2="high:Q",
+        x=alt.X("drawn_lower:Q", scale=scale, title=title, axis=axis),
+        x2="drawn_upper:Q",
         color=alt.Color("evidence:N", scale=colors, legend=legend),
     )
     points = base.mark_point(size=70, filled=True, opacity=1.0).encode(
@@ -92,12 +96,15 @@ def _of_actions(health: Health) -> Any:
     )
     one = with_data([{"expected": 1.0}]).mark_rule(strokeDash=[5, 4], color=INK)
     one = one.encode(x=alt.X("expected:Q", scale=scale, title=title, axis=axis))
-    chart = alt.layer(one, bars, points).properties(
+    heads = arrow_heads(base, scale, alt.value(INK), title)
+    chart = alt.layer(one, bars, *heads, points).properties(
         width=WIDTH, height=alt.Step(row_step(len(rows)))
     )
     subtitle = [f"{health.rows:,} rows, {health.actions:,} actions"]
     if len(rows) < health.actions:
         subtitle[0] += f"; the {len(rows)} with the most evidence against theirs"
+    if any(row["beyond_lower"] or row["beyond_upper"] for row in rows):
+        subtitle.append("arrows: bars that end beyond the figure")
     odd = [row["action"] for row in rows if row["evidence"] == _ODD]
     description = (
         "Mean of the inverse propensity for each action, which is 1 in expectation. Actions with "

@@ -17,6 +17,7 @@ from piwo.evaluation import (
     Monitor,
     Selection,
     Watch,
+    WatchLook,
 )
 from piwo.health import Health
 from piwo.messages import argument
@@ -26,12 +27,12 @@ from piwo.plots.forest import forest
 from piwo.plots.histogram import weights
 from piwo.plots.paths import coverage, gamma_path, monitor, watched
 from piwo.plots.regret import regret
-from piwo.plots.style import altair
+from piwo.plots.style import altair, check_words
 
 __all__ = ["figure"]
 
 
-def figure(result: Any, *, reward: str = "reward") -> Any:
+def figure(result: Any, *, reward: str | None = None) -> Any:
     """Return the figure that suits a result. What does it look like?
 
     The functions that draw the figures give others of the same results:
@@ -41,18 +42,20 @@ def figure(result: Any, *, reward: str = "reward") -> Any:
     - the health of a log: `weights` if it was checked for a policy, else (for the uniform policy)
       `calibration`;
     - a path over gamma: `gamma_path`; estimates of coverage: `coverage`;
-    - looks of a monitor, or a monitor: `monitor`; a watch: the same, a panel a policy;
+    - looks of a monitor, or a monitor: `monitor`; a watch, or its looks: the same, a panel a
+      policy;
     - a regret certificate: `regret`.
 
     Args:
         result: what a function of piwo returned, or several of one kind.
-        reward: what is earned, in words, for axes of values.
+        reward: what is earned, in words, for axes of values; None: "reward".
 
     Returns:
         An Altair chart; its data have the numbers of the result.
 
     Raises:
-        UsageError: for what has no figure, and if altair is not installed.
+        UsageError: for what has no figure, for `reward` that is no text or has no axis, and if
+            altair is not installed.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -64,6 +67,8 @@ def figure(result: Any, *, reward: str = "reward") -> Any:
     """
     # Without altair no result has a figure: this comes first.
     altair()
+    if reward is not None:
+        check_words(reward)
     draw = _OF_ONE.get(type(result))
     if draw is None and isinstance(result, Mapping):
         result = list(result.values())
@@ -75,9 +80,15 @@ def figure(result: Any, *, reward: str = "reward") -> Any:
         raise UsageError(
             f"{argument('result')} is {shown(result)}, which has no figure; expected what "
             "piwo.evaluate, compare, select, check, regret_certificate or evaluation.coverage "
-            "returned, a watch, or the looks of a monitor"
+            "returned, a watch, or the looks of a monitor or a watch"
         )
-    return draw(result, reward)
+    without = draw in (_of_health, _coverage) or (draw is _of_evaluation and result.segments)
+    if reward is not None and without:
+        raise UsageError(
+            f"{argument('reward')} is {shown(reward)}, and this figure has no axis of rewards; "
+            "leave it out"
+        )
+    return draw(result, reward or "reward")
 
 
 def _of_evaluation(one: Evaluation, reward: str) -> Any:
@@ -121,8 +132,12 @@ def _looks(looks: list[Look], reward: str) -> Any:
     return monitor(looks, reward=reward)
 
 
-def _watch(watch: Watch, reward: str) -> Any:
+def _watch(watch: Watch | list[WatchLook], reward: str) -> Any:
     return watched(watch, reward=reward)
+
+
+def _watch_look(look: WatchLook, reward: str) -> Any:
+    return watched([look], reward=reward)
 
 
 def _regret(certificate: RegretCertificate, reward: str) -> Any:
@@ -140,9 +155,11 @@ _OF_ONE: Mapping[type, Callable[[Any, str], Any]] = {
     RegretCertificate: _regret,
     Selection: _of_selection,
     Watch: _watch,
+    WatchLook: _watch_look,
 }
 _OF_MANY: Mapping[type, Callable[[Any, str], Any]] = {
     CoverageEstimate: _coverage,
     Evaluation: _forest,
     Look: _looks,
+    WatchLook: _watch,
 }

@@ -16,7 +16,10 @@ from piwo.plots.style import (
     MOST_ROWS,
     WIDTH,
     altair,
+    arrow_heads,
+    check_words,
     counted,
+    cut,
     drawable,
     finished,
     framing,
@@ -52,7 +55,8 @@ def forest(
         An Altair chart; its data have the numbers of the evaluations.
 
     Raises:
-        UsageError: for no evaluations, and if altair is not installed.
+        UsageError: for no evaluations, for `reward` that is no text, and if altair is not
+            installed.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
@@ -63,6 +67,7 @@ def forest(
     'What 2 policies are worth'
     """
     alt = altair()
+    check_words(reward)
     ranked = _ranked(evaluations)
     shown = ranked[:MOST_ROWS]
     first = shown[0]
@@ -91,7 +96,7 @@ def forest(
         fill=alt.Fill("verdict:N", scale=_scale(verdicts, _FILLS), legend=legend),
         shape=alt.Shape("verdict:N", scale=_scale(verdicts, _SHAPES), legend=legend),
     )
-    layers = [bars, *_arrows(base, scale, plain, x_title), points]
+    layers = [bars, *arrow_heads(base, scale, plain, x_title), points]
     title = "What a policy is worth"
     if len(ranked) > 1:
         title = f"What {len(ranked)} policies are worth"
@@ -147,23 +152,9 @@ def _rows(shown: Sequence[Evaluation], low: float, high: float) -> list[dict[str
         }
         if bounded:
             # Rewards without an upper end have an interval without one.
-            start = low if one.lower is None else one.lower
-            end = high if one.upper is None else one.upper
-            row |= {"drawn_lower": max(start, low), "drawn_upper": min(end, high)}
-            row |= {"beyond_lower": start < low, "beyond_upper": one.upper is None or end > high}
+            row |= cut(one.lower, one.upper, low, high)
         rows.append(row)
     return rows
-
-
-def _arrows(base: Any, scale: Any, color: Any, title: str) -> list[Any]:
-    """Return the heads of arrows at ends that are beyond the axis."""
-    alt = altair()
-    arrows = []
-    for end, shape in (("lower", "triangle-left"), ("upper", "triangle-right")):
-        head = base.mark_point(shape=shape, size=70, filled=True, opacity=1.0)
-        head = head.encode(x=alt.X(f"drawn_{end}:Q", scale=scale, title=title), color=color)
-        arrows.append(head.transform_filter(alt.datum[f"beyond_{end}"]))
-    return arrows
 
 
 def _line(today: float, scale: Any, title: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 from piwo.checks import check_kind
 from piwo.errors import UsageError
-from piwo.evaluation import CoverageEstimate, GammaPath, Look, Watch
+from piwo.evaluation import CoverageEstimate, GammaPath, Look, Watch, WatchLook
 from piwo.messages import argument
 from piwo.plots.style import (
     BLUE,
@@ -18,7 +18,10 @@ from piwo.plots.style import (
     ORANGE,
     WIDTH,
     altair,
+    arrow_heads,
+    check_words,
     counted,
+    cut,
     drawable,
     finished,
     framing,
@@ -56,6 +59,7 @@ def gamma_path(path: GammaPath, *, reward: str = "reward") -> Any:
     >>> piwo.plots.gamma_path(path).to_dict()["title"]["text"]
     'Value of constant:a against γ'
     """
+    check_words(reward)
     check_kind("path", path, GammaPath, "; piwo.evaluate makes one of a list of gamma")
     first = path.evaluations[0]
     rows = []
@@ -67,6 +71,7 @@ def gamma_path(path: GammaPath, *, reward: str = "reward") -> Any:
         today = first.baseline_value
     ends = [row[end] for row in rows for end in ("lower", "upper")]
     domain = framing([today, *(row["value"] for row in rows)], ends, room=3.0)
+    rows = _cut_rows(rows, domain)
     alt = altair()
     axis = _gamma_axis(path.gammas)
     x = alt.X("gamma:Q", scale=_log_scale(), title="γ (how much weights are smoothed)", axis=axis)
@@ -79,6 +84,7 @@ def gamma_path(path: GammaPath, *, reward: str = "reward") -> Any:
     subtitle = [f"line: estimate by {first.estimator}", band]
     if today is not None:
         subtitle.append(f"dashed: {first.over}, {number(today)}")
+    subtitle += _said_beyond(rows)
     description = f"Value of {path.name} at {len(rows)} gamma from {number(rows[0]['gamma'])} to "
     description += f"{number(rows[-1]['gamma'])}. {'; '.join(subtitle)}."
     chart = chart.properties(width=WIDTH, height=HEIGHT)
@@ -124,7 +130,7 @@ def coverage(estimates: CoverageEstimate | Iterable[CoverageEstimate]) -> Any:
         scale = _log_scale()
     panels = []
     for name, shown in zip(by_name, drawable(by_name), strict=True):
-        rows = [_coverage_row(one) for one in by_name[name]]
+        rows = _cut_rows([_coverage_row(one) for one in by_name[name]], None)
         axis = _gamma_axis([one.gamma for one in by_name[name]])
         x = alt.X("gamma:Q", scale=_log_scale(), title="γ", axis=axis)
         title = "coverage C(γ)"
@@ -180,14 +186,16 @@ def monitor(looks: Iterable[Look], *, reward: str = "reward") -> Any:
     >>> piwo.plots.monitor(looks).to_dict()["title"]["text"]
     'Value of constant:a as rows come in'
     """
+    check_words(reward)
     found = sorted(_listed("looks", looks, Look), key=lambda one: one.rows)
-    chart, answer = _looks_of(found, reward)
+    chart, answer, beyond = _looks_of(found, reward)
     last = found[-1]
     level = f"{100.0 * (1.0 - last.delta):.6g} %"
     together = f"at all looks together ({last.interval}, horizon {last.horizon})"
     subtitle = [
         f"line: estimate; band: {level}, {together}",
         f"dashed: the logging policy; {answer}",
+        *beyond,
     ]
     description = f"Value of {last.name} at {len(found)} looks. {'; '.join(subtitle)}."
     if last.lower is not None and last.upper is not None:
@@ -195,11 +203,11 @@ def monitor(looks: Iterable[Look], *, reward: str = "reward") -> Any:
     return finished(chart, f"Value of {last.name} as rows come in", subtitle, description)
 
 
-def watched(watch: Watch, *, reward: str = "reward") -> Any:
+def watched(watch: Watch | Iterable[WatchLook], *, reward: str = "reward") -> Any:
     """Return the figure of a watch: that of `monitor` for each of its policies, a panel each.
 
     Args:
-        watch: with at least one look.
+        watch: with at least one look; or its looks, as `Watch.history` reads them from a file.
         reward: what is earned, in words, for the axes.
 
     Raises:
@@ -210,32 +218,43 @@ def watched(watch: Watch, *, reward: str = "reward") -> Any:
     ...     action=["a", "b"] * 50, reward=[1, 0] * 50, propensity=[0.5] * 100
     ... )
     >>> both = {x: piwo.policies.Constant(x, ["a", "b"]) for x in "ab"}
-    >>> len(watched(piwo.Watch.start(both).update(log)).to_dict()["vconcat"])
-    2
+    >>> watch = piwo.Watch.start(both).update(log)
+    >>> len(watched(watch).to_dict()["vconcat"]), len(watched(watch.looks).to_dict()["vconcat"])
+    (2, 2)
     """
     alt = altair()
-    # It refuses a watch without looks.
-    headline = watch.headline()
-    names = [one.name for one in watch.looks[-1].policies]
+    check_words(reward)
+    if isinstance(watch, Watch):
+        # It refuses a watch without looks.
+        headline, looks, delta = watch.headline(), watch.looks, watch.delta
+    else:
+        looks = tuple(_listed("watch", watch, WatchLook))
+        headline = f"{looks[-1].answer}: the look of {looks[-1].date}"
+        # each of k policies has delta / k
+        delta = sum(one.delta for one in looks[-1].policies)
+    names = [one.name for one in looks[-1].policies]
     panels, answers = [], []
+    beyond: list[str] = []
     for i, shown in enumerate(drawable(names)):
-        chart, answer = _looks_of([one.policies[i] for one in watch.looks], reward)
+        chart, answer, cuts = _looks_of([one.policies[i] for one in looks], reward)
         # aside from the text above the frame
         title = alt.TitleParams(shown, subtitle=answer, anchor="start", fontSize=12, offset=16)
         panels.append(chart.properties(title=title))
         answers.append(f"{names[i]}: {answer}.")
-    level = f"{100.0 * (1.0 - watch.delta):.6g} %"
+        beyond = beyond or cuts
+    level = f"{100.0 * (1.0 - delta):.6g} %"
     subtitle = [
         f"line: estimate; band: {level}, of all policies at all looks together",
         "dashed: the logging policy",
+        *beyond,
     ]
-    description = f"Value of each policy at {len(watch.looks)} looks; {'; '.join(subtitle)}. "
+    description = f"Value of each policy at {len(looks)} looks; {'; '.join(subtitle)}. "
     description += f"{headline}. {' '.join(answers)}"
     return finished(alt.vconcat(*panels), "Values as rows come in", subtitle, description)
 
 
-def _looks_of(found: Sequence[Look], reward: str) -> tuple[Any, str]:
-    """Return the chart of looks at one policy, by rising rows, and when it was certified."""
+def _looks_of(found: Sequence[Look], reward: str) -> tuple[Any, str, list[str]]:
+    """Return the chart of looks at one policy, when it was certified, and what arrows mean."""
     alt = altair()
     rows = []
     for one in found:
@@ -246,11 +265,13 @@ def _looks_of(found: Sequence[Look], reward: str) -> tuple[Any, str]:
     ends = [row[end] for row in rows for end in ("lower", "upper")]
     centers = [row[name] for row in rows for name in ("value", "logging_value")]
     domain = framing(centers, ends, room=2.0)
+    rows = _cut_rows(rows, domain)
     x = alt.X("rows:Q", title="rows so far", axis=alt.Axis(format=",.0f", tickCount=5))
     title = f"value: mean {reward} per decision"
     y = alt.Y("logging_value:Q", title=title, scale=_linear(domain))
     logging = with_data(rows).mark_line(strokeDash=[5, 4], color=INK, strokeWidth=1.5)
-    layers = [logging.encode(x=x, y=y), _band(rows, x, "value", _linear(domain), title)]
+    band = _band(rows, x, "value", _linear(domain), title)
+    layers = [logging.encode(x=x, y=y), band]
     first_better = next((row["rows"] for row in rows if row["better"]), None)
     answer = "not certified better so far"
     if first_better is not None:
@@ -260,14 +281,49 @@ def _looks_of(found: Sequence[Look], reward: str) -> tuple[Any, str]:
         # above the frame, where it hides nothing
         label = mark.mark_text(color=ORANGE, fontWeight="bold", baseline="bottom")
         layers.append(label.encode(text="text:N", y=alt.value(-3)))
-    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT), answer
+    chart = alt.layer(*layers).properties(width=WIDTH, height=HEIGHT)
+    return chart, answer, _said_beyond(rows)
 
 
-def _band(rows: Sequence[dict[str, Any]], x: Any, center: str, scale: Any, title: str) -> Any:
-    """Return a line with points in the band from `lower` to `upper`; one row has an interval."""
+def _said_beyond(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what arrows mean, if a band has any."""
+    for row in rows:
+        if row["beyond_lower"] or row["beyond_upper"]:
+            return ["arrows: ends of the band beyond the figure"]
+    return []
+
+
+def _cut_rows(
+    rows: Sequence[dict[str, Any]], domain: Sequence[float] | None
+) -> list[dict[str, Any]]:
+    """Return rows with where their intervals are drawn; those without any have no place.
+
+    Args:
+        rows: with `lower` and `upper`.
+        domain: the ends of the axis; None: all are on it.
+    """
+    made = []
+    for row in rows:
+        lower, upper = row["lower"], row["upper"]
+        drawn: dict[str, Any] = {"drawn_lower": lower, "drawn_upper": upper}
+        drawn |= {"beyond_lower": False, "beyond_upper": False}
+        if domain is not None and (lower is not None or upper is not None):
+            drawn = cut(lower, upper, domain[0], domain[1])
+        made.append({**row, **drawn})
+    return made
+
+
+def _band(
+    rows: Sequence[dict[str, Any]],
+    x: Any,
+    center: str,
+    scale: Any,
+    title: str,
+) -> Any:
+    """Return a line with points in a band, of `_cut_rows`; one row has an interval."""
     alt = altair()
     base = with_data(rows).encode(x=x)
-    lower = alt.Y("lower:Q", scale=scale, title=title)
+    lower = alt.Y("drawn_lower:Q", scale=scale, title=title)
     if len(rows) > 1:
         band = base.mark_area(color=BLUE, opacity=0.18, clip=True)
     else:
@@ -275,11 +331,12 @@ def _band(rows: Sequence[dict[str, Any]], x: Any, center: str, scale: Any, title
     edges = []
     for end in ("lower", "upper"):
         edge = base.mark_line(color=BLUE, strokeWidth=1, opacity=0.6, clip=True)
-        edges.append(edge.encode(y=alt.Y(f"{end}:Q", scale=scale, title=title)))
+        edges.append(edge.encode(y=alt.Y(f"drawn_{end}:Q", scale=scale, title=title)))
     y = alt.Y(f"{center}:Q", scale=scale, title=title)
     line = base.mark_line(color=BLUE, strokeWidth=2, clip=True).encode(y=y)
     points = base.mark_point(filled=True, color=BLUE, size=36, opacity=1.0).encode(y=y)
-    return alt.layer(band.encode(y=lower, y2="upper:Q"), *edges, line, points)
+    arrows = arrow_heads(base, scale, alt.value(BLUE), title, upright=True)
+    return alt.layer(band.encode(y=lower, y2="drawn_upper:Q"), *edges, *arrows, line, points)
 
 
 def _level(today: float, domain: Sequence[float], title: str) -> Any:

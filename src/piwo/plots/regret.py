@@ -13,6 +13,7 @@ from piwo.plots.style import (
     MOST_ROWS,
     WIDTH,
     altair,
+    check_words,
     counted,
     drawable,
     finished,
@@ -48,6 +49,7 @@ def regret(certificate: RegretCertificate, *, reward: str = "reward") -> Any:
     'Upper bounds on the regret. The largest is 0.3, against new.'
     """
     alt = altair()
+    check_words(reward)
     check_kind("certificate", certificate, RegretCertificate)
     bounded = [(name, most) for name, most in certificate.against.items() if most is not None]
     bounded.sort(key=lambda pair: -pair[1])

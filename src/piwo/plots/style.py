@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.visible import shortened, visible
 
@@ -18,7 +19,10 @@ __all__ = [
     "ORANGE",
     "WIDTH",
     "altair",
+    "arrow_heads",
+    "check_words",
     "counted",
+    "cut",
     "drawable",
     "finished",
     "framing",
@@ -173,6 +177,71 @@ def drawable(names: Iterable[object]) -> list[str]:
         seen[text] = number
         found.append(shown)
     return found
+
+
+def check_words(reward: Any) -> str:
+    """Return what is earned, in words, after checking that it is text.
+
+    Args:
+        reward: as it was given.
+
+    Raises:
+        UsageError: for anything but text.
+
+    >>> check_words("clicks")
+    'clicks'
+    """
+    check_kind("reward", reward, str, ', such as "clicks"')
+    return str(reward)
+
+
+def cut(
+    lower: float | None, upper: float | None, low: float, high: float
+) -> dict[str, float | bool]:
+    """Return where an interval is drawn on an axis, and which of its ends are beyond it.
+
+    Args:
+        lower: its lower end; None: there is none, as if it were below all.
+        upper: likewise.
+        low: where the axis begins.
+        high: where it ends.
+
+    >>> cut(-1.0, 0.5, 0.0, 1.0)["drawn_lower"], cut(-1.0, 0.5, 0.0, 1.0)["beyond_lower"]
+    (0.0, True)
+    """
+    start = low if lower is None else lower
+    end = high if upper is None else upper
+    return {
+        "drawn_lower": min(max(start, low), high),
+        "drawn_upper": max(min(end, high), low),
+        "beyond_lower": lower is None or start < low,
+        "beyond_upper": upper is None or end > high,
+    }
+
+
+def arrow_heads(
+    base: Any, scale: Any, color: Any, title: str, *, upright: bool = False
+) -> list[Any]:
+    """Return the heads of arrows at ends that are beyond the axis, of rows with what `cut` returns.
+
+    Args:
+        base: the chart, with its data and the other axis.
+        scale: of the axis.
+        color: of the heads, as an encoding.
+        title: of the axis.
+        upright: whether the axis is the vertical one.
+    """
+    alt = altair()
+    shapes = {"lower": "triangle-left", "upper": "triangle-right"}
+    if upright:
+        shapes = {"lower": "triangle-down", "upper": "triangle-up"}
+    arrows = []
+    for end, shape in shapes.items():
+        head = base.mark_point(shape=shape, size=70, filled=True, opacity=1.0)
+        place = (alt.Y if upright else alt.X)(f"drawn_{end}:Q", scale=scale, title=title)
+        head = head.encode(**{"y" if upright else "x": place}, color=color)
+        arrows.append(head.transform_filter(alt.datum[f"beyond_{end}"]))
+    return arrows
 
 
 def row_step(count: int) -> int:

@@ -6,11 +6,15 @@ import base64
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from piwo._version import __version__
+from piwo.checks import check_kind
+from piwo.decision import Units
 from piwo.errors import UsageError
 from piwo.evaluation import Look, WatchLook
 from piwo.files import write_file
@@ -27,10 +31,10 @@ _MOST_POLICIES = 20
 _MOST_LOOKS = 400
 """Looks of the table; the figure has all of them."""
 _LEGEND = (
-    "The line is the estimated value of the policy, by all rows so far. Its true value is within "
-    "the band at all looks together, with the probability that is stated above. Dashed: what "
-    "today's system, which wrote the log, earned. Large green dots: looks at which the policy is "
-    "certified better, by all rows so far; a later look may lose that again."
+    "The line is the estimated value of the policy, in {axis}, by all rows so far. Its true value "
+    "is within the band at all looks together, with the probability that is stated above. Dashed: "
+    "what today's system, which wrote the log, earned. Large green dots: looks at which the policy "
+    "is certified better, by all rows so far; a later look may lose that again."
 )
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d232b; --soft: #5b6673; --line: #d5dae0; --back: #fff;
@@ -61,7 +65,13 @@ td:first-child { white-space: nowrap; }
 """
 
 
-def looks_page(looks: Sequence[WatchLook], headline: str = "", notes: Iterable[str] = ()) -> str:
+def looks_page(
+    looks: Sequence[WatchLook],
+    headline: str = "",
+    notes: Iterable[str] = (),
+    *,
+    units: Units | None = None,
+) -> str:
     """Return the looks of a watch as one HTML page: the answer, a figure a policy, and a table.
 
     Nothing is fetched, the page's content policy forbids scripts, and names are escaped.
@@ -70,6 +80,7 @@ def looks_page(looks: Sequence[WatchLook], headline: str = "", notes: Iterable[s
         looks: at least one, in the order of time.
         headline: the answer in one sentence.
         notes: what the reader must know.
+        units: how values and gains are written; those of the headline are its own.
 
     Raises:
         UsageError: for no looks.
@@ -78,18 +89,22 @@ def looks_page(looks: Sequence[WatchLook], headline: str = "", notes: Iterable[s
     >>> a = piwo.policies.Constant("a", ["a", "b"])
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
     >>> watch = piwo.Watch.start({"a": a}).update(log, date="2026-11-29")
-    >>> made = looks_page(watch.looks, watch.headline())
-    >>> made.startswith("<!DOCTYPE html>"), "<script" in made
-    (True, False)
+    >>> clicks = piwo.Units("clicks", 100, "visits")
+    >>> made = looks_page(watch.looks, watch.headline(clicks), units=clicks)
+    >>> made.startswith("<!DOCTYPE html>"), "<script" in made, "100 clicks in 100 visits" in made
+    (True, False, True)
     """
     if not looks:
         raise UsageError("there are no looks yet; update the watch with a log first")
+    check_kind("units", units, (Units, type(None)))
+    shown = units or Units()
     last = looks[-1]
     allowed = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     content = (
         f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
     )
     span = f"{len(looks)} looks from {looks[0].date} to {last.date}"
+    span += f", {last.rows:,} {shown.decisions}"
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{content}">',
@@ -98,15 +113,15 @@ def looks_page(looks: Sequence[WatchLook], headline: str = "", notes: Iterable[s
         f"<title>piwo monitor: {_text(last.answer)}</title>",
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
         f'<h1 class="{last.answer.replace(" ", "-")}">{_text(headline or last.answer)}</h1>',
-        f'<p class="soft">{span}, {last.rows:,} rows; made by piwo {__version__}.</p>',
-        f"<p>{_LEGEND}</p>",
+        f'<p class="soft">{_text(span)}; made by piwo {__version__}.</p>',
+        f"<p>{_text(_LEGEND.format(axis=shown.axis))}</p>",
     ]
     for name in [one.name for one in last.policies][:_MOST_POLICIES]:
-        parts += [f"<h2>{_text(name)}</h2>", _figure(name, looks)]
-    parts += ["<h2>All looks</h2>", _table(looks)]
-    shown = [f"<li>{_text(note)}</li>" for note in notes]
-    if shown:
-        parts += ["<h2>Notes</h2>", "<ul>", *shown, "</ul>"]
+        parts += [f"<h2>{_text(name)}</h2>", _figure(name, looks, shown)]
+    parts += ["<h2>All looks</h2>", _table(looks, shown)]
+    listed = [f"<li>{_text(note)}</li>" for note in notes]
+    if listed:
+        parts += ["<h2>Notes</h2>", "<ul>", *listed, "</ul>"]
     return "\n".join([*parts, "</main>\n</body>\n</html>\n"])
 
 
@@ -115,6 +130,8 @@ def write_looks(
     path: str | os.PathLike[str],
     headline: str = "",
     notes: Iterable[str] = (),
+    *,
+    units: Units | None = None,
 ) -> None:
     """Write the page of the looks of a watch in UTF-8, whole or not at all.
 
@@ -123,6 +140,7 @@ def write_looks(
         path: the file, which is replaced if it exists.
         headline: the answer in one sentence.
         notes: what the reader must know.
+        units: how values and gains are written; those of the headline are its own.
 
     Raises:
         UsageError: for no looks.
@@ -132,18 +150,18 @@ def write_looks(
     Traceback (most recent call last):
     piwo.errors.UsageError: there are no looks yet; update the watch with a log first
     """
-    write_file(Path(path), looks_page(looks, headline, notes).encode("utf-8"))
+    write_file(Path(path), looks_page(looks, headline, notes, units=units).encode("utf-8"))
 
 
 def _text(text: object) -> str:
     return escape(visible(text))
 
 
-def _figure(name: str, looks: Sequence[WatchLook]) -> str:
+def _figure(name: str, looks: Sequence[WatchLook], units: Units) -> str:
     """Return the figure of one policy as inline SVG, with the same in words."""
     points: list[tuple[WatchLook, Look]] = []
     for look in looks:
-        points += [(look, one) for one in look.policies if one.name == name]
+        points += [(look, _scaled(one, units)) for one in look.policies if one.name == name]
     low, high = _axis([one for _, one in points])
     days = [float(date.fromisoformat(look.date).toordinal()) for look, _ in points]
     if days[0] == days[-1]:
@@ -161,7 +179,7 @@ def _figure(name: str, looks: Sequence[WatchLook]) -> str:
         share = (min(high, max(low, value)) - low) / (high - low)
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 
-    words = _words(name, points[-1][1], low, high)
+    words = _words(points[-1][1], low, high, units)
     size = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" width="{WIDTH:g}" height="{HEIGHT:g}"'
     parts = [f'<svg role="img" {size} aria-label="{_text(words)}">']
     for place, text in axis_of(low, high).ticks:
@@ -237,22 +255,34 @@ def _axis(found: Sequence[Look]) -> tuple[float, float]:
     return min(inside) - room, max(inside) + room
 
 
-def _words(name: str, last: Look, low: float, high: float) -> str:
+def _scaled(one: Look, units: Units) -> Look:
+    """Return a look with its values and gains in so many decisions."""
+    made: dict[str, Any] = {}
+    for name in ("value", "lower", "upper", "improvement_lower", "logging_value"):
+        value = getattr(one, name)
+        made[name] = None if value is None else value * units.per
+    return replace(one, **made)
+
+
+def _words(last: Look, low: float, high: float, units: Units) -> str:
     ends = "no interval"
     if last.lower is not None:
         ends = f"between {number(last.lower)} and {number(last.upper)}"
+    gain = "no bound on the gain"
+    if last.improvement_lower is not None:
+        gain = f"gain at least {Units().at_least(last.improvement_lower, last.gain)}"
     return (
-        f"{name}, now: {number(last.value)} a row, {ends}; today's system "
-        f"{number(last.logging_value)}; gain at least {number(last.improvement_lower)} (a bound of "
-        f"its own, on the same rows). Bounds below {number(low)} and above {number(high)} are cut."
+        f"{last.name}, now: {number(last.value)} {units.axis}, {ends}; today's system "
+        f"{number(last.logging_value)}; {gain} (a bound of its own, on the same rows). Bounds "
+        f"below {number(low)} and above {number(high)} are cut."
     )
 
 
-def _table(looks: Sequence[WatchLook]) -> str:
+def _table(looks: Sequence[WatchLook], units: Units) -> str:
     header = (
         "day",
         "policy",
-        "rows",
+        units.decisions,
         "value",
         "lower",
         "upper",
@@ -260,11 +290,13 @@ def _table(looks: Sequence[WatchLook]) -> str:
         "logged",
         "certified",
     )
-    lines = ['<div class="scroll"><table><thead><tr>']
-    lines += [f'<th scope="col">{one}</th>' for one in header]
+    lines = [f'<p class="soft">Values and improvements are {_text(units.axis)}.</p>']
+    lines.append('<div class="scroll"><table><thead><tr>')
+    lines += [f'<th scope="col">{_text(one)}</th>' for one in header]
     lines.append("</tr></thead><tbody>")
     for look in reversed(looks[-_MOST_LOOKS:]):
-        for one in look.policies:
+        for each in look.policies:
+            one = _scaled(each, units)
             ends = (one.value, one.lower, one.upper, one.improvement_lower, one.logging_value)
             proved = "yes" if one.name in look.certified else "no"
             cells = [look.date, one.name, f"{look.rows:,}", *map(number, ends), proved]

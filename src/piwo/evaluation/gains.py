@@ -1,0 +1,74 @@
+"""How gains are written: in which unit, in how many decisions, with how many digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from piwo.checks import check_kind, check_positive
+from piwo.visible import number, rounded
+
+__all__ = ["Units"]
+
+
+@dataclass(frozen=True)
+class Units:
+    """How gains are written: so many of a unit, in so many decisions.
+
+    >>> Units("clicks", 100.0, "visits").gain(0.00512)
+    '0.512 clicks'
+    """
+
+    unit: str = ""
+    """What the reward counts, such as "clicks"; empty: no name."""
+    per: float = 1.0
+    """Gains are in so many decisions."""
+    decisions: str = "decisions"
+    """What a row is, in the plural, such as "visits"."""
+
+    def __post_init__(self) -> None:
+        check_kind("unit_name", self.unit, str)
+        check_kind("row_name", self.decisions, str)
+        check_positive("per", self.per)
+
+    @property
+    def each(self) -> str:
+        """In how many decisions, such as "in 100 visits"."""
+        if self.per == 1.0:
+            return f"a {_singular(self.decisions)}"
+        return f"in {self.per:,.10g} {self.decisions}"
+
+    @property
+    def axis(self) -> str:
+        """The unit of gains, such as "clicks in 100 visits"."""
+        return f"{self.unit or 'reward'} {self.each}"
+
+    def gain(self, value: float, text: str | None = None) -> str:
+        """Return a number of the reward's unit, or a text for it, with the unit's name."""
+        if text is None:
+            text = number(value * self.per)
+        return f"{text} {self.unit}".rstrip()
+
+    def at_least(self, lower: float, estimate: float | None) -> str:
+        """Return a lower bound with the unit's name, rounded down to digits that mean something.
+
+        The last digit is a tenth of the distance to the estimate.
+
+        Args:
+            lower: the bound, in the reward's unit.
+            estimate: what it is a bound of, estimated; None: unknown.
+
+        >>> Units("clicks", 100.0).at_least(0.01234, 0.05), Units().at_least(0.01234, None)
+        ('1.2 clicks', '0.01')
+        """
+        center = lower if estimate is None else estimate
+        step = abs(center - lower) / 10.0
+        return self.gain(lower, rounded(lower * self.per, step * self.per, down=True))
+
+
+def _singular(plural: str) -> str:
+    """Return what one of several is called.
+
+    >>> _singular("visits"), _singular("people")
+    ('visit', 'people')
+    """
+    return plural.removesuffix("s")
