@@ -199,7 +199,23 @@ def test_positions_that_are_wrong(values: list[Any], roles: dict[str, str], matc
         piwo.check(piwo.read(table, **{"position": "slot", **roles}))
 
 
-def test_more_than_a_hundred_positions_are_refused() -> None:
-    rows = made(300, 5) | {"position": np.arange(300)}
-    with pytest.raises(piwo.UsageError, match="300 values, expected at most 100"):
-        piwo.check(piwo.Log.from_arrays(**rows))
+def test_more_than_a_hundred_positions_are_compared_in_ranges() -> None:
+    places = np.concatenate([[0], np.arange(1, 300)])
+    rows = made(300, 5) | {"position": places}
+    found = piwo.check(piwo.Log.from_arrays(**rows)).by_position
+    assert [row.position for row in found][:4] == ["0", "1", "2 to 3", "4 to 7"]
+    assert [row.rows for row in found] == [1, 1, 2, 4, 8, 16, 32, 64, 128, 300 - 256]
+    # The same numbers as those of a column that holds the ranges.
+    names = np.array(["0", "1", *(f"{2**i} to {2 ** (i + 1) - 1}" for i in range(1, 9))])
+    by_hand = names[np.frexp(places)[1]]
+    one = piwo.check(piwo.Log.from_arrays(**rows | {"position": by_hand})).by_position
+    assert one == found
+
+
+def test_more_than_a_hundred_texts_are_left_out_and_said() -> None:
+    rows = made(300, 5) | {"position": [f"place {i}" for i in range(300)]}
+    health = piwo.check(piwo.Log.from_arrays(**rows))
+    assert health.by_position == ()
+    (finding,) = [one for one in health.findings if one.kind == "many-positions"]
+    assert "column 'position' has more than 100 positions that are text" in finding.text
+    assert finding.severity == "note"

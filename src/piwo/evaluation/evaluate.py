@@ -30,7 +30,7 @@ from piwo.evaluation.request import Request
 from piwo.evaluation.result import PolicyResult, RequestResult, in_units
 from piwo.evaluation.segment import segments_note
 from piwo.evaluation.segments import SegmentRequest
-from piwo.evaluation.unsupported import unsupported_masses
+from piwo.evaluation.unsupported import masses_of, unsupported_masses
 from piwo.intervals import interval_named
 from piwo.intervals.matching import check_named, name_of
 from piwo.intervals.point import MARGINAL
@@ -512,10 +512,8 @@ def _evaluations(
     unit = None
     if threshold is not None:
         unit = _unit(threshold, request.log)
-    known = {name: one.unsupported for name, one in result.policies.items()}
-    masses = unsupported_masses(request.log, request.policies, result.never_logged, known)
     found = {}
-    for name, mass in masses.items():
+    for name, mass in masses_of(request.log, request.policies, result).items():
         found[name] = _evaluation(request, result, name, mass, unit)
     return found
 
@@ -629,13 +627,12 @@ def _evaluation(
 def _statements(request: Request, found: PolicyResult, threshold: float | None) -> dict[str, Any]:
     """Return the fields that state what holds at this n, besides the interval."""
     evidence = found.evidence
-    missing = found.method.missing_mass(evidence)
     gain, most = found.improvement(request.log.span)
     above = None
     if threshold is not None:
         above = found.method.log_e_above(evidence, threshold)
     return {
-        "missing_mass_upper": min(1.0, max(0.0, missing)),
+        "missing_mass_upper": found.missing_mass_upper,
         "improvement_lower": gain,
         "improvement_upper": most,
         "log_e_better": found.log_e_better,

@@ -22,7 +22,7 @@ from piwo.evaluation.notes import as_notes, learning_note, outside_notes, refusa
 from piwo.evaluation.record import ends_text
 from piwo.evaluation.result import improvement_in_units
 from piwo.intervals.deadline import IN_TIME, beyond_horizon, plain_bets, planned_rows
-from piwo.intervals.matching import matched, name_of
+from piwo.intervals.matching import matched, may_lack_actions, name_of
 from piwo.intervals.partition import first_number, planned_blocks, planned_counts
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.provenance import overlaps
@@ -244,7 +244,7 @@ class Monitor:
         self._check_scale(log.reward_range, log.columns.cost)
         ready, made = matched(log, {self.name: self.policy})
         policy = made[self.name]
-        if policy.depends_on_observed_actions:
+        if policy.depends_on_observed_actions and may_lack_actions(log):
             raise UsageError(
                 "the policy plays whatever labels the log holds; make it with its "
                 f"action list: {argument('actions', '[...]')}"

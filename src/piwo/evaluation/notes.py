@@ -269,11 +269,17 @@ def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     if made.value is not None and math.isfinite(high):
         most = made.value + made.unsupported_mass * (high - low)
         reach = f"; with the highest it would be {shown(most)}"
-    which = "were never logged"
+    which, at_most = "were never logged", ""
     if found.unsupported is not None:
         which = "the logger could not take there (propensity 0)"
+    elif found.evidence.log.columns.eligible is not None:
+        which = "no row can show (never taken, or eligible next to one of propensity 1)"
+        if made.unsupported_mass == made.missing_mass_upper:
+            # so many were never taken by chance that the mean weight says more
+            at_most = "at most "
+    mass = f"{at_most}probability {shown(made.unsupported_mass)}"
     yield Note(
-        f"the policy gives probability {shown(made.unsupported_mass)} to actions that {which}; "
+        f"the policy gives {mass} to actions that {which}; "
         f"what they would have earned is unknown, the value counts it as the lowest reward{reach}",
         kind="never-logged",
     )

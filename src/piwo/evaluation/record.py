@@ -84,8 +84,12 @@ class Evaluation(Record):
     """Rows whose weight the estimator changed."""
     max_weight: float
     unsupported_mass: float | None
-    """Probability that the policy gives to actions never logged; None if only logged actions are
-    known."""
+    """Probability that the policy gives to actions that the log cannot show; None if it is known on
+    logged actions only. If the propensities of all (eligible) actions are logged, these are the
+    actions of propensity 0 in their row, and the number is exact; else the actions never logged.
+    In logs with eligible actions these count in rows that list them, and so does all that the
+    policy plays besides a logged action of propensity 1; the sum is at most
+    `missing_mass_upper`, as many may never have been taken by chance."""
     missing_mass_upper: float | None
     """Upper bound (at delta) on the policy's mass where the logger never goes."""
     logging_value: float | None

@@ -7,12 +7,13 @@ record made from the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo import bounds
 from piwo.errors import DataError, warn
@@ -22,12 +23,13 @@ from piwo.evaluation.learning_logger import LearningSeenError
 from piwo.evaluation.methods import check_anytime, with_model
 from piwo.evaluation.rate_cap import RateCap
 from piwo.evaluation.result import PolicyResult, RequestResult
-from piwo.evaluation.unsupported import unsupported_sums
+from piwo.evaluation.unsupported import looks_for_certain_rows, unsupported_sums
 from piwo.intervals import Evidence, IntervalMethod
 from piwo.intervals.deadline import planned_rows
 from piwo.intervals.matching import (
     check_named,
     matched,
+    may_lack_actions,
     resolve_gamma,
     unknown_actions,
 )
@@ -37,8 +39,9 @@ from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
-from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums
+from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums, Reduction
 from piwo.reductions.blocks import Partition
+from piwo.reductions.listed_mass import CertainRows
 from piwo.reductions.rate_cells import RateCells
 from piwo.reductions.repeats import Repeats
 from piwo.reductions.shared_policy import SharedPolicy
@@ -258,11 +261,13 @@ class Request:
         """What must be summed over the log: of policies, of the baseline itself, of actions."""
         policies = tuple(self._policy_sums(key) for key in self.policies)
         baseline: tuple[PolicySums, ...] = ()
-        counts: tuple[ActionCount, ...] = ()
+        counts: tuple[Reduction[Any], ...] = ()
         if self.baseline is not None:
             baseline = self.baseline.sums(self.log)
         if self._counts_actions:
             counts = (ActionCount(len(self.log.actions)),)
+        if looks_for_certain_rows(self.log):
+            counts = (*counts, CertainRows())
         copies: tuple[Repeats, ...] = ()
         if self._looks_for_copies:
             copies = (Repeats("rows"),)
@@ -300,13 +305,13 @@ class Request:
 
     @property
     def _counts_actions(self) -> bool:
-        """Whether actions are counted: unnecessary if every action of the list was seen."""
+        """Whether actions are counted: unnecessary if every action of the list was taken."""
         played = list(self.policies.values())
         if self.baseline is not None:
             played.append(self.baseline.policy)
-        return self.log.declared_actions is not None or any(
-            policy.depends_on_observed_actions for policy in played
-        )
+        # Some that are eligible may never have been taken.
+        listed = self.log.declared_actions is not None or self.log.columns.eligible is not None
+        return listed or any(policy.depends_on_observed_actions for policy in played)
 
     def _policy_sums(self, key: Any) -> SharedPolicy:
         """Return what must be summed of one policy, and last of it and the baseline."""
@@ -352,6 +357,15 @@ class Request:
                     raise DataError(f"{policy_words(key)}: {wrong.args[0]}") from wrong
             raise
 
+    def _counted(self, states: Sequence[Any]) -> tuple[npt.NDArray[Any], int]:
+        """Return rows by action, empty if not counted, and the number of `CertainRows`."""
+        count, certain = np.empty(0), 0
+        if self._counts_actions:
+            count = states[0].count
+        if looks_for_certain_rows(self.log):
+            certain = states[-1].rows
+        return count, certain
+
     def finish(
         self, states: tuple[Any, ...], raw: Mapping[Any, RawBounds] | None = None
     ) -> RequestResult:
@@ -371,12 +385,9 @@ class Request:
             if changed is not None and self.log.logger is None:
                 raise LearningSeenError(changed)
         own: dict[Any, tuple[Any, ...]] = dict(zip(self.policies, each, strict=True))
-        if counts:
-            count = counts[0].count
-        else:
-            count = np.empty(0)
+        count, certain = self._counted(counts)
         once = int((count == 1).sum())
-        if self.one_sided or not self.first_look:
+        if self.one_sided or not self.first_look or not may_lack_actions(self.log):
             # certificates ask this themselves
             once = 0
         baseline = self._baseline_result(own, base_states, once)
@@ -386,7 +397,8 @@ class Request:
         found = {}
         for key, some in own.items():
             found[key] = self._policy_result(key, some, once, baseline, given[key])
-        result = RequestResult(found, baseline, never_logged=np.flatnonzero(count == 0))
+        never = np.flatnonzero(count == 0)
+        result = RequestResult(found, baseline, never_logged=never, certain_rows=certain)
         tested = self.p_values(result)
         why_not = contradiction(tested, result.claimed, self.log.reward_range)
         copied = None

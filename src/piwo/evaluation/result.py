@@ -120,6 +120,13 @@ class PolicyResult:
         return lower, upper
 
     @property
+    def missing_mass_upper(self) -> float | None:
+        """Upper bound on what the policy plays where the logger never goes; None: no bound."""
+        if self.why_not is not None:
+            return None
+        return min(1.0, max(0.0, self.method.missing_mass(self.evidence)))
+
+    @property
     def most(self) -> float:
         """The highest value that there can be."""
         if self.evidence.bounded:
@@ -157,6 +164,8 @@ class RequestResult:
     """None: the logging policy."""
     never_logged: npt.NDArray[np.int64]
     """Codes of the actions that were never logged; empty if they were not counted."""
+    certain_rows: int = 0
+    """See `CertainRows`; 0 if they were not counted."""
     p_values: Mapping[Any, float] = field(default_factory=dict)
     """key -> p-value of "the propensities are not too small" by the weights of each policy, and of
     the baseline, with what they pay for each other."""

@@ -25,12 +25,44 @@ from piwo.reductions import Joint, MomentState
 from piwo.reductions.action_mix import ActionMix, MixState
 from piwo.reductions.by_segment import BySegment
 
-__all__ = ["MOST_SEGMENTS", "SegmentRequest"]
+__all__ = ["MOST_SEGMENTS", "SegmentRequest", "segment_counts", "segments_from"]
 
 MOST_SEGMENTS = 100
 """More segments would leave too little of delta for each."""
 _FEW = 50.0
 """An effective sample size below this is noted."""
+
+
+def segment_counts(log: Log, by: Any) -> Mapping[str | None, int]:
+    """Return how many rows have each value of a column, of at most `MOST_COUNTED` + 1 values.
+
+    Args:
+        log: the rows.
+        by: the column.
+
+    Raises:
+        DataError: for a column that does not exist, or has values that are no labels.
+        UsageError: for a column of what was decided or earned.
+    """
+    if not isinstance(by, str):
+        raise UsageError(f"{argument('by')} is {shown(by)}, expected the name of a column")
+    require_columns([by], log.source.schema.names, "segments")
+    log.columns.check_segments([by])
+    reader = Reader(log.unlabeled, log.selector)
+    chosen = [by]
+    if log.selector is not None and log.columns.numbering is not None:
+        chosen.append(log.columns.numbering)
+    return fold(log.source, list(dict.fromkeys(chosen)), CountSegments(reader, by))
+
+
+def segments_from(by: str, counts: Mapping[str | None, int]) -> Segments:
+    """Return the segments of counted values, those of most rows first.
+
+    >>> segments_from("country", {"DE": 2, "AT": 7}).labels
+    ('AT', 'DE')
+    """
+    ordered = sorted(counts, key=lambda label: (-counts[label], label is None, label or ""))
+    return Segments(by, tuple(ordered), tuple(counts[label] for label in ordered))
 
 
 @dataclass(frozen=True)
@@ -63,15 +95,7 @@ class SegmentRequest:
             DataError: for a column that does not exist, or has values that are no labels.
             UsageError: for a column of what was decided or earned, and for too many segments.
         """
-        if not isinstance(by, str):
-            raise UsageError(f"{argument('by')} is {shown(by)}, expected the name of a column")
-        require_columns([by], log.source.schema.names, "segments")
-        log.columns.check_segments([by])
-        reader = Reader(log.unlabeled, log.selector)
-        chosen = [by]
-        if log.selector is not None and log.columns.numbering is not None:
-            chosen.append(log.columns.numbering)
-        counts = fold(log.source, list(dict.fromkeys(chosen)), CountSegments(reader, by))
+        counts = segment_counts(log, by)
         if len(counts) > MOST_SEGMENTS:
             found = str(len(counts))
             if len(counts) > MOST_COUNTED:
@@ -80,8 +104,7 @@ class SegmentRequest:
                 f"column {by!r} has {found} values, expected at most {MOST_SEGMENTS} to split "
                 "results by; group them into fewer in a column of their own"
             )
-        ordered = sorted(counts, key=lambda label: (-counts[label], label is None, label or ""))
-        return Segments(by, tuple(ordered), tuple(counts[label] for label in ordered))
+        return segments_from(by, counts)
 
     @classmethod
     def of(cls, request: Request, by: Any, gamma: float | str = "auto") -> Self:

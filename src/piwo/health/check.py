@@ -12,13 +12,18 @@ import numpy.typing as npt
 
 from piwo import bounds
 from piwo.engines.state import State
-from piwo.evaluation.unsupported import unsupported_masses, unsupported_sums
+from piwo.evaluation.unsupported import (
+    looks_for_certain_rows,
+    unsupported_masses,
+    unsupported_sums,
+)
 from piwo.health.item_age import age_rows
 from piwo.health.position import position_rows
 from piwo.health.record import TABLE_ROWS, Health, HealthFinding, Verdict
 from piwo.health.rows import ActionRow, ContextGap, HeavyRow, SizeRow, WeightBin
 from piwo.health.rules import findings_of
-from piwo.intervals.matching import matched, name_of
+from piwo.intervals.matching import matched, may_lack_actions, name_of
+from piwo.intervals.method import gives_every_propensity
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.encoding import context_kinds
@@ -36,6 +41,7 @@ from piwo.reductions import (
     PolicySums,
     WeightHistogram,
 )
+from piwo.reductions.listed_mass import CertainRows
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.repeats import Repeats
@@ -134,7 +140,10 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
     sizes: tuple[SetSizes, ...] = ()
     if log.columns.eligible is not None:
         sizes = (SetSizes(),)
-    sums = Joint((*parts, *exact, *sizes))
+    certain_rows: tuple[CertainRows, ...] = ()
+    if looks_for_certain_rows(log):
+        certain_rows = (CertainRows(),)
+    sums = Joint((*parts, *exact, *certain_rows, *sizes))
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     # Missing values, copies, and what equal contexts show of the logger are looked for in the same
     # pass, unless the policy encodes the context its own way.
@@ -148,10 +157,15 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
         both = Joint((sums, Joint(tuple(looks.values()))))
         (table, evidence, of_uniform, spread, *rest), states = reduce(_described(log), both)
     by_size = tuple(_size_rows(log, rest.pop())) if sizes else ()
+    certain = rest.pop().rows > 0 if certain_rows else False
     known = {name: rest.pop().mean} if exact else {}
     state, histogram = rest or (of_uniform, spread)
     never = np.flatnonzero(table.count == 0)
-    mass = unsupported_masses(log, {name: target}, never, known)[name]
+    most = {}
+    if sizes and log.columns.weight is None:
+        penalty = bounds.log_inv_delta(delta)
+        most[name] = bounds.missing_mass_upper(state.bets.weight, state.moments.rows, penalty)
+    mass = unsupported_masses(log, {name: target}, never, known, certain=certain, most=most)[name]
     even_sums = (of_uniform.moments, of_uniform.bets.weight)
     made = _measured(
         log, name, delta, table, evidence, even_sums, spread, state.moments, histogram, mass
@@ -162,7 +176,12 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
     made = replace(made, unit_columns=unit_columns(log), caveats=caveats, by_size=by_size)
     shown = log.columns.position in log.columns.context
     made = replace(made, position_in_context=shown)
-    made = replace(made, by_age=tuple(age_rows(log)), by_position=tuple(position_rows(log)))
+    made = replace(made, by_age=tuple(age_rows(log)))
+    places = position_rows(log)
+    if places is None:
+        made = replace(made, positions_left_out=log.columns.position)
+    else:
+        made = replace(made, by_position=places)
     if log.propensity_error is not None:
         made = replace(
             made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration
@@ -257,7 +276,7 @@ def _measured(
     """Return the record of what was measured, without findings."""
     thinned = log.columns.weight is not None
     once = 0
-    if log.actions.seen:
+    if may_lack_actions(log):
         once = int((table.count == 1).sum())
     # The propensities of a thinned log, or of a list with gaps, cannot be tested.
     count = len(log.actions)
@@ -273,7 +292,11 @@ def _measured(
     if not thinned:
         z = weight_z(sums.w, sums.w2, sums.rows)
     shown = _most_evident(p_values, table.count)
-    unlogged = np.flatnonzero(table.count == 0)
+    unlogged, listed = np.flatnonzero(table.count == 0), list[int]()
+    if log.columns.eligible is not None:
+        # Those that most rows could have taken come first.
+        unlogged = unlogged[np.argsort(-table.eligible[unlogged], kind="stable")]
+        listed = table.eligible[unlogged].astype(int).tolist()
     heaviest = tuple(_heaviest(log, histogram))
     shares = [row.share for row in heaviest]
     return Health(
@@ -288,6 +311,9 @@ def _measured(
         actions=len(log.actions),
         actions_logged=len(log.actions) - len(unlogged),
         never_logged=tuple(log.actions.labels[i] for i in unlogged[:TABLE_ROWS]),
+        never_logged_eligible=tuple(listed[:TABLE_ROWS]),
+        never_eligible=sum(rows == 0 for rows in listed),
+        every_propensity=gives_every_propensity(log),
         mean_reward=log.value(float(table.reward.sum()) / sums.logged),
         reward_range=log.reward_range,
         cost=log.columns.cost,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from piwo.evaluation.segments import SegmentRequest
+from piwo.evaluation.segments import MOST_SEGMENTS, segment_counts, segments_from
 from piwo.health.rows import PositionRow
 from piwo.logs.log import Log
+from piwo.logs.periods import Splitting
+from piwo.logs.position_ranges import PositionRanges
 from piwo.reductions.action_rewards import ActionRewards, ActionRewardsState
 from piwo.reductions.by_segment import BySegment
 from piwo.reductions.reduce import reduce
@@ -17,8 +19,11 @@ from piwo.reductions.reduce import reduce
 __all__ = ["position_rows"]
 
 
-def position_rows(log: Log) -> Iterator[PositionRow]:
-    """Yield a row for each position, in their order; nothing without positions or if thinned.
+def position_rows(log: Log) -> tuple[PositionRow, ...] | None:
+    """Return a row for each position, in their order; none without positions or if thinned.
+
+    More than 100 whole numbers are compared in ranges: 0, 1, 2 to 3, 4 to 7, and so on. Of more
+    texts the result is None.
 
     Whether rewards depend on the position is tested within each action, as better actions may be
     shown higher. Let n_a rows have action a, with rewards of sample variance s_a^2, and n_pa of
@@ -35,21 +40,26 @@ def position_rows(log: Log) -> Iterator[PositionRow]:
 
     Raises:
         DataError: for positions that are not whole numbers or text.
-        UsageError: for more than 100 of them.
 
     Source: Mantel, Haenszel 1959 (the test for rewards of 0 and 1).
     """
     column = log.columns.position
     if column is None or log.columns.weight is not None:
-        return
-    segments = SegmentRequest.segments_of(log, column)
+        return ()
+    counts = segment_counts(log, column)
+    segments: Splitting = segments_from(column, counts)
+    if len(counts) > MOST_SEGMENTS:
+        if not all(label is None or label.isdecimal() for label in counts):
+            return None
+        segments = PositionRanges(column)
     each = tuple(ActionRewards(len(log.actions)) for _ in segments.labels)
     states = reduce(replace(log, segments=segments), BySegment(each))
     total = states[0]
     for state in states[1:]:
         total = total.merge(state)
-    for i in _in_order(segments.labels):
-        yield _row(log, segments.labels[i], states[i], total)
+    # Most ranges have no rows.
+    some = [i for i in _in_order(segments.labels) if states[i].rows]
+    return tuple(_row(log, segments.labels[i], states[i], total) for i in some)
 
 
 def _in_order(labels: Sequence[str | None]) -> list[int]:
@@ -59,7 +69,7 @@ def _in_order(labels: Sequence[str | None]) -> list[int]:
         label = labels[i]
         text = label or ""
         try:
-            return label is None, False, int(text), text
+            return label is None, False, int(text.partition(" to ")[0]), text
         except ValueError:
             return label is None, True, 0, text
 

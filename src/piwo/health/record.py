@@ -131,6 +131,10 @@ _IN_WORDS = {
         "rewards depend on the position at which the action was shown",
         "compare rows of one position, or evaluate slates",
     ),
+    "many-positions": (
+        "there are too many positions to compare",
+        "group them in a column of their own",
+    ),
     "position-of-action": (
         "positions depend on the action, or propensities are wrong at some",
         "find out how positions were chosen",
@@ -195,7 +199,8 @@ class Health(Record):
     actions: int
     actions_logged: int
     never_logged: tuple[Label, ...]
-    """Actions of the list that no row took, at most `TABLE_ROWS` of them."""
+    """Actions of the list that no row took, at most `TABLE_ROWS` of them; if actions change from
+    row to row, those first that most rows could have taken."""
     mean_reward: float
     reward_range: tuple[float, float]
     cost: bool
@@ -245,12 +250,22 @@ class Health(Record):
     """How many pairs of a context and an action had several propensities, of how many that were
     sampled and had several rows, if the logger was not declared to learn; None if no more than a
     few."""
+    never_logged_eligible: tuple[int, ...] = ()
+    """In how many rows each of `never_logged` could have been taken, if actions change from row to
+    row."""
+    never_eligible: int = 0
+    """Actions of the list that no row could have taken, if actions change from row to row."""
+    every_propensity: bool = False
+    """Whether the log has the probability of every action, or of every eligible one: the
+    unsupported mass is then exact."""
     by_size: tuple[SizeRow, ...] = ()
     """By the number of eligible actions, if they change from row to row."""
     by_age: tuple[AgeRow, ...] = ()
     """By the age of the action, if they change from row to row and the log has times."""
     by_position: tuple[PositionRow, ...] = ()
     """By the position at which the action was shown, if the log says it."""
+    positions_left_out: str | None = None
+    """The column of positions, if they are more than 100 texts, which are not compared."""
     position_in_context: bool = False
     """Whether the position is a column of the context, too, so that policies may depend on it."""
     detectable_factor: float | None = None
@@ -355,7 +370,7 @@ def position_text(position: str | None) -> str:
     """
     if position is None:
         return "missing"
-    if position.isdecimal():
+    if position.replace(" to ", "").isdecimal():
         return position
     return label_text(position)
 

@@ -27,6 +27,8 @@ FEW = 100.0
 """An effective sample below this needs care; so does one below a tenth of the rows."""
 _NAMED = 5
 """Rows, actions or columns that a finding names."""
+_BY_CHANCE = 0.01
+"""A smaller part of a policy, in actions that no row took, says nothing of a large catalog."""
 _FAR = 4.0
 """Standard errors: chance alone moves a mean this far once in 30,000 times."""
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -53,6 +55,7 @@ def findings_of(health: Health) -> tuple[HealthFinding, ...]:
         _item_ages,
         _position_bias,
         _position_weights,
+        _many_positions,
         _unlisted,
         _thinned,
         _read,
@@ -330,6 +333,17 @@ def _position_bias(health: Health) -> Iterator[HealthFinding]:
     yield _finding("position-bias", "care", text)
 
 
+def _many_positions(health: Health) -> Iterator[HealthFinding]:
+    """Positions are too many to be compared."""
+    if health.positions_left_out is None:
+        return
+    text = (
+        f"column {health.positions_left_out!r} has more than 100 positions that are text, which "
+        "are not compared; group them into fewer in a column of their own, or number them"
+    )
+    yield _finding("many-positions", "note", text)
+
+
 def _position_weights(health: Health) -> Iterator[HealthFinding]:
     """Weights are wrong at some positions."""
     rows = [x for x in health.by_position if abs(x.weight_z or 0.0) >= _FAR]
@@ -373,8 +387,11 @@ def _exploration(health: Health) -> Iterator[HealthFinding]:
 
 def _coverage(health: Health) -> Iterator[HealthFinding]:
     """Actions were never logged, or cannot be where the policy takes them."""
-    missing = health.actions - health.actions_logged
+    missing = health.actions - health.actions_logged - health.never_eligible
     mass = health.unsupported_mass
+    if missing and health.by_size:
+        yield _never_taken(health, missing)
+        return
     if missing == 0 and mass:
         text = (
             f"the {policy_text(health.policy)} gives probability {mass:.4g} to actions that the "
@@ -394,6 +411,40 @@ def _coverage(health: Health) -> Iterator[HealthFinding]:
         "; what they would have earned is unknown: log them, or keep new policies away from them"
     )
     yield _finding("never-logged", _severity_of_share(mass), text)
+
+
+def _never_taken(health: Health, missing: int) -> HealthFinding:
+    """Some actions were eligible and never taken."""
+    rows = health.never_logged_eligible[: min(_NAMED, missing)]
+    each = zip(health.never_logged, rows, strict=False)
+    named = ", ".join(f"{label_text(label)}: {count:,}" for label, count in each)
+    if missing > _NAMED:
+        named += ", ..."
+    text = f"{missing} of {health.actions} actions were eligible and never taken "
+    text += f"(eligible in rows: {named})"
+    mass, policy = health.unsupported_mass, policy_text(health.policy)
+    severity = _severity_of_share(mass)
+    unknown = "what those would have earned is unknown: log them, or keep new policies away"
+    if health.every_propensity and mass:
+        text += (
+            f"; the {policy} gives probability {mass:.4g} to actions that the logger could not "
+            f"take there (propensity 0); {unknown}"
+        )
+    elif health.every_propensity and mass is not None:
+        text += (
+            f"; the logger could take all that the {policy} plays (propensities above 0), so it "
+            "is by chance"
+        )
+    elif mass is not None:
+        text += (
+            f"; the {policy} gives probability {mass:.4g} to actions that no row can show (no more "
+            "than its mean weight leaves); "
+            f"{unknown}; propensities of all eligible actions would say if the logger could take "
+            f"them ({argument('propensities')})"
+        )
+        if mass < _BY_CHANCE:
+            severity = "note"
+    return _finding("never-logged", severity, text)
 
 
 def _unlisted(health: Health) -> Iterator[HealthFinding]:

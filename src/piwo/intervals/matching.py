@@ -28,6 +28,7 @@ __all__ = [
     "check_kinds",
     "check_named",
     "matched",
+    "may_lack_actions",
     "name_of",
     "resolve_gamma",
     "unknown_actions",
@@ -56,7 +57,8 @@ def matched(log: Log, policies: Mapping[Any, Any]) -> tuple[Log, dict[Any, Polic
     check_kinds(log, policies)
     check_loggers(log, policies)
     made = {name: _as_policy(policy, log) for name, policy in policies.items()}
-    if log.declared_actions is None and not any(policy.needs_actions for policy in made.values()):
+    alone = log.declared_actions is None and log.columns.eligible is None
+    if alone and not any(policy.needs_actions for policy in made.values()):
         return log, made  # known by their columns alone: the action list need not be read
     log = _with_actions(log, made)
     log = _with_context(log, made)
@@ -101,6 +103,19 @@ def _with_context(log: Log, policies: Mapping[Any, Policy]) -> Log:
     return log
 
 
+def may_lack_actions(log: Log) -> bool:
+    """Whether other actions may have been possible than those of the log's list.
+
+    They may if it was taken from the rows. Rows that list their eligible actions lack none.
+
+    >>> import piwo
+    >>> may_lack_actions(piwo.Log.from_arrays(action=["a"], reward=[0], propensity=[0.5]))
+    True
+    """
+    declared = log.declared_actions is not None and not log.declared_actions.seen
+    return not declared and log.columns.eligible is None
+
+
 def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
     """Refuse policies that depend on the observed actions if the log may lack some actions.
 
@@ -109,7 +124,7 @@ def check_actions_known(log: Log, policies: Iterable[Policy]) -> None:
     Raises:
         UsageError: if such a policy is among them and an action was logged exactly once.
     """
-    if log.declared_actions is not None and not log.declared_actions.seen:
+    if not may_lack_actions(log):
         return
     if any(policy.depends_on_observed_actions for policy in policies) and (
         once := actions_logged_once(log)

@@ -11,7 +11,7 @@ import numpy as np
 from piwo import bounds
 from piwo.certificates.certificate import Certificate
 from piwo.errors import UsageError
-from piwo.intervals.matching import actions_logged_once, matched, unknown_actions
+from piwo.intervals.matching import actions_logged_once, matched, may_lack_actions, unknown_actions
 from piwo.intervals.provenance import learned_from
 from piwo.learners.hyper_parameters import (
     bet_of,
@@ -232,9 +232,8 @@ class PACBayesLinear(SplitLearner):
             )
         if theirs is not None and theirs != log.features:
             log = log.encoded_by(theirs)
-        inferred = log.declared_actions is None or log.declared_actions.seen
         once = 0
-        if inferred:
+        if may_lack_actions(log):
             once = actions_logged_once(log)
         if once:
             raise UsageError(

@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from piwo.errors import DataError
-from piwo.logs.actions import Actions, is_text
+from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.columns import Columns
 from piwo.logs.eligible import Eligible, eligible_of, is_list, ragged
-from piwo.logs.features import Features, is_number, missing_rows
+from piwo.logs.features import Features
 from piwo.logs.findings import Findings
+from piwo.logs.item_values import FEATURES, is_feature, unusable_features
 from piwo.messages import argument
 from piwo.visible import type_text
 
@@ -31,6 +32,7 @@ __all__ = [
 
 OBJECTS = "lists of objects, one for each eligible action"
 """What a column of features holds."""
+_RULES = {"missing": "is missing {!r} of items", "infinite": "has an infinite {!r} of items"}
 
 
 def is_objects(kind: pa.DataType) -> bool:
@@ -111,19 +113,13 @@ def inline_of(
         return eligible
     for name in pairs.schema.names:
         values = pairs[name]
-        kind = values.type
-        text = is_text(kind) or pa.types.is_dictionary(kind)
-        if not (is_number(kind) or text or is_list(kind) or pa.types.is_null(kind)):
+        if not is_feature(values.type):
             raise DataError(
-                f"column {column!r}: {name!r} has {type_text(kind)}, expected numbers, text or "
-                "lists of numbers"
+                f"column {column!r}: {name!r} has {type_text(values.type)}, expected {FEATURES}"
             )
-        nulls, nans = missing_rows(values)
-        _note(findings, column, f"is missing {name!r} of items", nulls | nans, eligible, actions)
-        if pa.types.is_floating(kind):
-            numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-            rule = f"has an infinite {name!r} of items"
-            _note(findings, column, rule, np.isinf(numbers), eligible, actions)
+        for state, bad in unusable_features(values):
+            rule = _RULES.get(state, f"has {state} as {{!r}} of items").format(name)
+            _note(findings, column, rule, bad, eligible, actions)
     return eligible.with_inline(pairs)
 
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError, UsageError
-from piwo.logs.actions import Actions, Items, is_text, label_array
+from piwo.logs.actions import Actions, Items, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import require_columns
 from piwo.logs.columns import Columns
 from piwo.logs.encoding import Encoding, learn_features
-from piwo.logs.features import Features, is_list, is_number, missing_rows
+from piwo.logs.features import Features
 from piwo.logs.inline import pairs_of
+from piwo.logs.item_values import FEATURES, is_feature, unusable_features
 from piwo.logs.log import Log
 from piwo.logs.reader import Reader
 from piwo.logs.source_of import contexts_of, paths_of, source_of
@@ -114,24 +115,18 @@ def _check_labels(labels: pa.Array, column: str) -> None:
 
 def _check_values(values: pa.Array, column: str, labels: pa.Array) -> None:
     """Raise for a column that is no feature, and for missing and infinite values."""
-    kind = values.type
-    text = is_text(kind) or pa.types.is_dictionary(kind)
-    if not (is_number(kind) or text or is_list(kind) or pa.types.is_null(kind)):
+    if not is_feature(values.type):
         raise UsageError(
-            f"{argument('items')}: column {column!r} has {type_text(kind)}, expected numbers, text "
-            "or lists of numbers"
+            f"{argument('items')}: column {column!r} has {type_text(values.type)}, expected "
+            f"{FEATURES}"
         )
-    nulls, nans = missing_rows(values)
-    bad, state = nulls | nans, "missing"
-    if not bad.any() and pa.types.is_floating(kind):
-        numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        bad, state = np.isinf(numbers), "infinite"
-    if bad.any():
-        first = labels[int(np.argmax(bad))].as_py()
-        raise DataError(
-            f"{argument('items')}: column {column!r} is {state} for {int(bad.sum())} labels, such "
-            f"as {first!r}; fill or drop such items first"
-        )
+    for state, bad in unusable_features(values):
+        if bad.any():
+            first = labels[int(np.argmax(bad))].as_py()
+            raise DataError(
+                f"{argument('items')}: column {column!r} is {state} for {int(bad.sum())} labels, "
+                f"such as {first!r}; fill or drop such items first"
+            )
 
 
 def learn_item_features(items: Items, encoding: Encoding) -> Features:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from piwo.logs.actions import is_text
+from piwo.logs.position_ranges import PositionRanges
 from piwo.logs.segments import Segments
 
 __all__ = ["Periods", "Splitting", "is_day", "positions"]
@@ -85,7 +86,7 @@ class Periods:
         return cls(column, float(first), float(width), math.ceil(days / width), dates=True)
 
 
-Splitting: TypeAlias = Segments | Periods
+Splitting: TypeAlias = Segments | Periods | PositionRanges
 """What numbers the parts of a log that batches say their rows are in."""
 
 

@@ -17,6 +17,8 @@ __all__ = ["UnsupportedMass"]
 class UnsupportedMass(VectorSums[MassState]):
     """Reduction: sum_t sum_a pi(a | X_t) 1{mu(a | X_t) = 0}: what no log of this logger can show.
 
+    If actions change from row to row, sums over a are over the eligible ones of the row.
+
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
 
@@ -39,6 +41,8 @@ class UnsupportedMass(VectorSums[MassState]):
     def block(self, batch: Batch) -> MassState:
         """Return the sums of a few rows."""
         rows = float(batch.sampled(np.ones(len(batch))).sum())
+        if batch.eligible is not None:
+            return MassState(rows, self._of_pairs(batch))
         assert batch.propensities is not None
         if batch.log_propensities is None and batch.propensities.min(initial=1.0) > 0.0:
             return MassState(rows, 0.0)
@@ -53,3 +57,17 @@ class UnsupportedMass(VectorSums[MassState]):
         mass = np.zeros(len(batch))
         mass[some] = np.where(impossible[some], self.policy.full(batch)[some], 0.0).sum(axis=1)
         return MassState(rows, float(batch.sampled(mass).sum()))
+
+    def _of_pairs(self, batch: Batch) -> float:
+        """Return the mass over the eligible actions of some rows."""
+        some = batch.eligible
+        assert some is not None
+        assert some.propensities is not None
+        impossible = np.flatnonzero(some.propensities == 0.0)
+        if not len(impossible):
+            return 0.0
+        # sum_a pi(a | X_t) 1{mu(a | X_t) = 0}, a eligible in row t
+        lost = self.policy.pairs(batch)[impossible]
+        mass = np.zeros(len(batch))
+        mass += np.bincount(some.rows[impossible], lost, minlength=len(batch))
+        return float(batch.sampled(mass).sum())

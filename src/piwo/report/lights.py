@@ -34,6 +34,7 @@ _REMEDIES = {
     "rare-actions": "Nothing, if the propensities are right; lower bounds hold all the same.",
     "eligible": "Log candidates and propensities from one place.",
     "position-bias": "Compare rows of one position, or evaluate slates.",
+    "many-positions": "Group the positions in a column of their own.",
     "position-of-action": "Find out how positions were chosen.",
     "inferred-actions": "Give the list of all actions.",
     "thinned": "Keep all rows if intervals are to be proved.",

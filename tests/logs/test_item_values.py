@@ -1,0 +1,73 @@
+"""Features of items are checked when they are read, and errors name column and label."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import piwo
+from piwo.cli.main import main
+
+ROWS = {
+    "action": ["a", "b"] * 4,
+    "reward": [1, 0] * 4,
+    "propensity": [0.5] * 8,
+    "could": [["a", "b"]] * 8,
+    "x": [0.0, 1.0] * 4,
+}
+WRONG = [
+    ([1.0, float("nan")], "column 'z' is missing for 1 labels, such as 'b'"),
+    ([1.0, float("inf")], "column 'z' is infinite for 1 labels, such as 'b'"),
+    ([[1.0, 2.0], [float("inf"), 1.0]], "column 'z' is infinite for 1 labels, such as 'b'"),
+    ([[1.0, 2.0], [None, 1.0]], "column 'z' is missing for 1 labels, such as 'b'"),
+    ([[1.0, 2.0], [1.0]], "column 'z' is no list of length 2 for 1 labels, such as 'b'"),
+    ([[], []], "column 'z' is no list of length 1 for 2 labels, such as 'a'"),
+]
+
+
+@pytest.mark.parametrize(("values", "says"), WRONG)
+def test_a_table_is_refused_when_the_log_is_read(values: list[Any], says: str) -> None:
+    with pytest.raises(piwo.DataError, match=f"^items: {says}; fill or drop such items first$"):
+        piwo.read(ROWS, eligible="could", items={"action": ["a", "b"], "z": values})
+
+
+def test_lists_of_text_are_no_features() -> None:
+    items = {"action": ["a", "b"], "z": [["u"], ["v"]]}
+    with pytest.raises(piwo.UsageError, match=r"column 'z' has type .*, expected numbers, text or"):
+        piwo.read(ROWS, eligible="could", items=items)
+    inside = {**ROWS, "offers": [[{"z": ["u"]}, {"z": ["v"]}]] * 8}
+    with pytest.raises(piwo.DataError, match=r"'z' has type .*, expected numbers, text or lists"):
+        piwo.check(piwo.read(inside, context="x", eligible="could", items="offers"))
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([1.0, None], "is missing 'z' of items in 1 row .*: 7.; such as of 'b'"),
+        ([1.0, float("inf")], "has an infinite 'z' of items in 1 row .*: 7.; such as of 'b'"),
+        ([[1.0], [float("inf")]], "has an infinite 'z' of items in 1 row .*: 7.; such as of 'b'"),
+        ([[1.0], [1.0, 2.0]], "has no list of length 1 as 'z' of items in 1 row .*: 7.; such as"),
+    ],
+)
+def test_features_inside_a_log_are_checked_by_check(values: list[Any], says: str) -> None:
+    fine = [[1.0], [2.0]] if isinstance(values[0], list) else [1.0, 2.0]
+    rows = [[{"z": fine[0]}, {"z": fine[1]}]] * 7 + [[{"z": values[0]}, {"z": values[1]}]]
+    log = piwo.read({**ROWS, "offers": rows}, context="x", eligible="could", items="offers")
+    with pytest.raises(piwo.DataError, match=f"column 'offers' {says}"):
+        piwo.check(log)
+
+
+def test_the_command_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pd.DataFrame(ROWS).to_parquet(tmp_path / "log.parquet")
+    pd.DataFrame({"action": ["a", "b"], "z": WRONG[4][0]}).to_parquet(tmp_path / "items.parquet")
+    words = ["check", str(tmp_path / "log.parquet"), "--eligible", "could", "--items"]
+    assert main([*words, str(tmp_path / "items.parquet")]) == 2
+    assert f"--items: {WRONG[4][1]}; fill or drop" in capsys.readouterr().err
+    # A label without a row, and a label twice, name the label.
+    pd.DataFrame({"action": ["a"], "z": [1.0]}).to_parquet(tmp_path / "items.parquet")
+    assert main([*words, str(tmp_path / "items.parquet")]) == 2
+    assert "without a row in items, which has 1 actions ('a')" in capsys.readouterr().err
+    pd.DataFrame({"action": ["a", "b", "b"], "z": 1.0}).to_parquet(tmp_path / "items.parquet")
+    assert main([*words, str(tmp_path / "items.parquet")]) == 2
+    assert "--items lists 1 labels twice or more, such as 'b'" in capsys.readouterr().err
