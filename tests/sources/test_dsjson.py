@@ -31,7 +31,7 @@ def event(ranking: list[int], p: list[float], cost: float = 0.0, **more: Any) ->
         "p": p,
         "c": {
             "U": {"x": 1, "city": "Łódź", "deep": [{"y": 2.5}]},
-            "_multi": [{"f": i} for i in ranking],
+            "_multi": [{"f": i} for i in sorted(ranking)],
         },
     } | more
 
@@ -444,3 +444,25 @@ def test_features_are_named_once(tmp_path: Path) -> None:
     path = written(tmp_path / "log.dsjson", *CHANGING)
     with pytest.raises(UsageError, match="items names 'f' twice; name each once"):
         read(path, items=["f", "f"])
+
+
+def test_entries_that_differ_are_said_in_one_line(tmp_path: Path) -> None:
+    """Two entries in every event: entry 1 is the tea of the first event and the soup of the next."""
+    first = event([1, 2], [0.5, 0.5], -1.0)
+    first["c"]["_multi"] = [{"id": "tea", "price": 1}, {"id": "cake", "price": 2}]
+    other = event([2, 1], [0.75, 0.25])
+    other["c"]["_multi"] = [{"id": "soup", "price": 4}, {"id": "tea", "price": 1}]
+    path = written(tmp_path / "log.dsjson", first, other, first)
+    says = (
+        r"1 of 3 events have other entries in c._multi than the first one, and an action is the "
+        r"number of its entry, whatever it says; items names features of the entries, actions"
+    )
+    with pytest.warns(PiwoWarning, match=says):
+        log = read_dsjson(path)
+    assert log.actions.labels == (1, 2)
+    # Named features, or labels that mean the same everywhere, leave nothing to say.
+    assert read_silently(path, items="price").columns.eligible == "eligible"
+    assert read_silently(path, actions=["left", "right"]).actions.labels == ("left", "right")
+    # Spaces are no difference.
+    same = json.dumps(first).replace(" ", "")
+    assert len(read_silently(written(tmp_path / "same.dsjson", first, same))) == 2

@@ -45,8 +45,8 @@ def read_dsjson(
     outcome by itself). The files are read once, in pieces; rows of more than 256 MB go to temporary
     files.
 
-    If every event has as many entries in `c._multi`, these are the K actions. If their number
-    changes, the log has eligible actions: those of each event, and an action is the number of its
+    If every event has as many entries in `c._multi`, these are the K actions; a warning says so if
+    the entries differ from event to event, unless `actions` are given. If their number changes, the log has eligible actions: those of each event, and an action is the number of its
     entry. A warning says so. A number says little of what the entry offers: `items` names features
     of it, for models of context and item.
 
@@ -102,6 +102,13 @@ def read_dsjson(
     if known is None:
         # `_label_Action` counts from 1.
         known = Actions(range(1, events.count + 1))
+    if events.differing and not events.changing and actions is None:
+        warn(
+            f"{source.name}: {events.differing:,} of {source.rows or 0:,} events have other entries "
+            "in c._multi than the first one, and an action is the number of its entry, whatever it "
+            f"says; {argument('items')} names features of the entries, {argument('actions')} gives "
+            "labels if a number means the same in every event"
+        )
     if events.changing:
         columns = replace(columns, eligible="eligible")
         if items:

@@ -114,6 +114,7 @@ def _layout(items: Sequence[str]) -> Layout:
         "p": "e.p",
         "cost": "e._label_cost",
         "k": "len(e.c._multi)",
+        "entries": "case when e is not null then hash(json_extract(line, '$.c._multi')) end",
     }
     entries = "case when e is not null then json_extract(line, '$.c._multi[*]') end"
     for i, path in enumerate(items):
@@ -132,6 +133,8 @@ class Decisions:
     """The number of actions; of changing ones the largest of an event."""
     changing: bool
     """Whether events differ in the number of their actions, or features of actions were named."""
+    differing: int = 0
+    """How many events have other entries in `c._multi` than the first one."""
 
 
 def dsjson_source(
@@ -172,7 +175,7 @@ def dsjson_source(
     if isinstance(made, TableSource):
         # Batches are cut anew, as those of many small files would be small.
         made = replace(made, table=made.table.combine_chunks())
-    return Decisions(made, events.count, events.changing)
+    return Decisions(made, events.count, events.changing, events.differing)
 
 
 class _Events:
@@ -188,6 +191,10 @@ class _Events:
         self.columns = (*own, *of_context, *(f"i{i}" for i in range(len(items))))
         self.sizes: set[int] = set()
         """The numbers of actions that events have."""
+        self.first: int | None = None
+        """The digest of the entries of the first event."""
+        self.differing = 0
+        """How many events have other entries than the first one."""
         self.kinds: list[set[str]] = [set() for _ in items]
         """The types that each feature of the actions has."""
 
@@ -232,6 +239,10 @@ class _Events:
         """Return events as columns."""
         sizes = events["k"].to_numpy()
         self.sizes.update(np.unique(sizes).tolist())
+        digests = events["entries"].to_numpy()
+        if self.first is None:
+            self.first = digests[0]
+        self.differing += int((digests != self.first).sum())
         ends = np.append(0, np.cumsum(sizes))
         ranking = events["a"].combine_chunks().flatten().to_numpy() - 1
         ranked = events["p"].combine_chunks().flatten().to_numpy()
