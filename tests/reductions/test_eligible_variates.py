@@ -207,8 +207,6 @@ def test_the_default_takes_them_if_the_log_has_the_lists() -> None:
     with pytest.raises(piwo.UsageError, match="the propensity of the logged action only"):
         piwo.evaluate(read(rows, propensities=None, propensity="p"), policy, interval="mixture-cv")
     with pytest.raises(piwo.UsageError, match="one list of actions for all rows"):
-        piwo.evaluate(read(rows), policy, interval="eslb")
-    with pytest.raises(piwo.UsageError, match="one list of actions for all rows"):
         piwo.evaluate(read(rows), policy, q="forward")
 
 

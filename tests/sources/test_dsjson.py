@@ -447,7 +447,7 @@ def test_features_are_named_once(tmp_path: Path) -> None:
 
 
 def test_entries_that_differ_are_said_in_one_line(tmp_path: Path) -> None:
-    """Two entries in every event: entry 1 is the tea of the first event and the soup of the next."""
+    """Entry 1 is the tea of the first event and the soup of the next."""
     first = event([1, 2], [0.5, 0.5], -1.0)
     first["c"]["_multi"] = [{"id": "tea", "price": 1}, {"id": "cake", "price": 2}]
     other = event([2, 1], [0.75, 0.25])

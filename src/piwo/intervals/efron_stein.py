@@ -15,7 +15,7 @@ from piwo import bounds
 from piwo.engines.state import State
 from piwo.intervals.method import Evidence
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.vector_sums import VectorSums
+from piwo.reductions.vector_sums import Vectors, VectorSums, width_of
 from piwo.scores.ratio import over
 
 __all__ = [
@@ -167,6 +167,8 @@ class EfronSteinSums(VectorSums[EfronSteinState]):
     V follows the rows in their order, as martingales do. Another order gives another number that is
     as valid.
 
+    If actions change from row to row, sums over a are over the eligible ones of the row.
+
     Args:
         policy: over the log's action list; it must give full vectors, and so must the log.
 
@@ -192,16 +194,19 @@ class EfronSteinSums(VectorSums[EfronSteinState]):
             batch = batch.take(np.argsort(batch.row_numbers, kind="stable"))
         return super().update(state, batch)
 
+    def width(self, batch: Batch) -> int:
+        """Return K, or the length of the longest list of eligible actions."""
+        return width_of(batch, len(self.policy.actions))
+
     def block(self, batch: Batch) -> EfronSteinState:
         """Return the state of a few rows that are in their order."""
         from piwo.reductions.kernels import add_efron_stein
 
-        assert batch.propensities is not None
-        pi = np.ascontiguousarray(self.policy.full(batch), np.float64)
-        mu = np.ascontiguousarray(batch.propensities, np.float64)
+        vectors = Vectors(batch)
+        pi, mu = vectors.of(self.policy), vectors.mu
         # w(a) = pi(a|X) / mu(a|X), and W of the logged action
         w = np.where(mu > 0.0, over(pi.ravel(), mu.ravel()).reshape(pi.shape), 0.0)
-        logged = self.weights(batch, pi[np.arange(len(batch)), batch.action]).w
+        logged = self.weights(batch, vectors.taken(pi)).w
         state = EfronSteinState(rows=len(batch))
         laplace, changed = np.zeros(len(POINTS)), np.full(len(POINTS), -np.inf)
         # a weight of 1e100 leaves nothing at any point, and its square stays within float64

@@ -235,7 +235,7 @@ class IntervalMethod(ABC):
                 f"can show; declare it, as in '{self.name}:20', or {instead}, which needs none"
             )
         if self.needs_every_action:
-            reason = lacking(log, policy, self.variates)
+            reason = lacking(log, policy)
             if reason is not None:
                 raise UsageError(f"{self._argument}: {reason}, or {instead}")
         error = log.propensity_error
@@ -400,13 +400,12 @@ def gives_every_propensity(log: Log) -> bool:
     return log.gives_full_distribution or (lists and exact)
 
 
-def lacking(log: Log, policy: Policy, within: bool = True) -> str | None:
+def lacking(log: Log, policy: Policy) -> str | None:
     """Return what a method that needs the probability of every action lacks, None if nothing.
 
     Args:
         log: the rows.
         policy: over the log's action list.
-        within: whether the method takes actions that change from row to row.
 
     >>> import piwo
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
@@ -415,8 +414,6 @@ def lacking(log: Log, policy: Policy, within: bool = True) -> str | None:
     """
     if log.propensity_error is not None:
         return "it needs the exact propensity of every action, and these are known approximately"
-    if log.columns.eligible is not None and not within:
-        return "it needs one list of actions for all rows, and this log has eligible ones"
     if not gives_every_propensity(log):
         # `behavior` is the alternative in Python; the command has the option for vectors only
         return (

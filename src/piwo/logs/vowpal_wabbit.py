@@ -46,9 +46,10 @@ def read_dsjson(
     files.
 
     If every event has as many entries in `c._multi`, these are the K actions; a warning says so if
-    the entries differ from event to event, unless `actions` are given. If their number changes, the log has eligible actions: those of each event, and an action is the number of its
-    entry. A warning says so. A number says little of what the entry offers: `items` names features
-    of it, for models of context and item.
+    the entries differ from event to event, unless `actions` are given. If their number changes, the
+    log has eligible actions: those of each event, and an action is the number of its entry. A
+    warning says so. A number says little of what the entry offers: `items` names features of it,
+    for models of context and item.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -104,10 +105,10 @@ def read_dsjson(
         known = Actions(range(1, events.count + 1))
     if events.differing and not events.changing and actions is None:
         warn(
-            f"{source.name}: {events.differing:,} of {source.rows or 0:,} events have other entries "
-            "in c._multi than the first one, and an action is the number of its entry, whatever it "
-            f"says; {argument('items')} names features of the entries, {argument('actions')} gives "
-            "labels if a number means the same in every event"
+            f"{source.name}: {events.differing:,} of {source.rows or 0:,} events have other "
+            "entries in c._multi than the first one, and an action is the number of its entry, "
+            f"whatever it says; {argument('items')} names features of the entries, "
+            f"{argument('actions')} gives labels if a number means the same in every event"
         )
     if events.changing:
         columns = replace(columns, eligible="eligible")
