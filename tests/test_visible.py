@@ -18,6 +18,7 @@ from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators.reward_model import ModelEstimate
 from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.formats.rows import Written
+from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding
 from piwo.policies import Constant, Trees, Uniform
@@ -84,7 +85,10 @@ PRINTED: dict[str, Callable[[str], object]] = {
         log_of("a"), Uniform(["a", "b"]), {"a": 1, "b": 2}, name=name
     ),
     "SlateEvaluation": lambda name: piwo.slates.evaluate(
-        SLATES, piwo.slates.Deterministic([name]), name=name
+        # Arrow holds no lone surrogates
+        replace(SLATES, declared_actions=Actions(["a", "b", name.replace("\ud800", "")])),
+        piwo.slates.Deterministic([name.replace("\ud800", "")]),
+        name=name,
     ),
     "Comparison": lambda name: piwo.compare(log_of("a"), {name: Constant("a", ["a", "b"])}),
     "GammaPath": lambda name: piwo.evaluate(

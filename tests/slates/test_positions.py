@@ -198,6 +198,7 @@ def test_positions_carry_the_notes_of_an_evaluation() -> None:
     assert kinds() == ["assumptions", "independent-rows"]
     assert kinds(interval="normal") == ["assumptions", "asymptotic"]
     target = slates.Factored([{"a": 0.5, "z": 0.5}] * 2)
+    log = log_of(clicks(100, 7), slots=3, actions=["a", "b", "c", "z"])
     assert kinds(policy=target, interval="mixture") == ["assumptions", "unsupported"]
     shorter = clicks(100, 7)
     shorter["s"][0], shorter["rs"][0], shorter["mu"][0] = ["a"], [1.0], [0.2]

@@ -50,9 +50,9 @@ def test_rows_that_break_a_rule_are_named(changes: dict[str, Any], message: str)
 
 def test_labels_outside_the_list_and_slates_that_are_too_long() -> None:
     with pytest.raises(DataError, match=r"not among the 1 actions .*such as 'b'"):
-        slates.evaluate(read(actions=["a"]), TARGET)
+        slates.evaluate(read(actions=["a"]), slates.Deterministic(["a", "a"]))
     with pytest.raises(DataError, match=r"column 's' has more than 1 slots in 2 rows"):
-        slates.evaluate(read(slots=1), TARGET)
+        slates.evaluate(read(slots=1), slates.Deterministic(["a"]))
 
 
 def test_probabilities_that_contradict_each_other() -> None:
@@ -239,11 +239,60 @@ def test_results_are_plain_json() -> None:
 
 
 def test_actions_that_were_never_logged_are_said() -> None:
-    found = slates.evaluate(read(), slates.Deterministic(["a", "z"]))
+    log = read(actions=["a", "b", "z"])
+    found = slates.evaluate(log, slates.Deterministic(["a", "z"]))
     assert any(note.kind == "unsupported" and "'z'" in note for note in found.notes)
     assert "nor does the estimate" in str(found)
-    found = slates.evaluate(read(), slates.Deterministic(["a", "z"]), self_normalized=True)
+    found = slates.evaluate(log, slates.Deterministic(["a", "z"]), self_normalized=True)
     assert "takes them to be like its other actions" in str(found)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        slates.Deterministic(["a", "z"]),
+        slates.Uniform(["a", "b", "z"]),
+        slates.Factored([{"a": 0.5, "z": 0.5}, {"b": 1.0}]),
+        slates.EpsilonSlate(slates.Deterministic(["a", "b"]), 0.1, ["a", "b", "z"]),
+    ],
+)
+def test_labels_that_the_log_does_not_know_are_refused(policy: slates.SlatePolicy) -> None:
+    message = r"has 1 actions that the log's list of 2 lacks: 'z'; pass actions=\[\.\.\.\] with"
+    with pytest.raises(UsageError, match=message):
+        slates.evaluate(read(), policy)
+    with pytest.raises(UsageError, match=message):
+        slates.compare(read(), {"new": policy})
+    with pytest.raises(UsageError, match=message):
+        slates.by_position(read(marginals="mu"), policy)
+    assert slates.evaluate(read(actions=["a", "b", "z"]), policy).value is not None
+
+
+def test_labels_of_a_column_that_the_log_does_not_know_are_refused() -> None:
+    log = read({"best": [["a", "z"], ["b", "a"], ["a"]]})
+    with pytest.raises(DataError, match=r"'best' holds labels that are not .* such as 'z'; add"):
+        slates.evaluate(log, slates.Deterministic("best"))
+
+
+def test_more_slots_than_the_slates_have_are_refused() -> None:
+    for policy in (
+        slates.Deterministic(["a", "b", "a"]),
+        slates.Factored([{"a": 1.0}] * 3),
+    ):
+        with pytest.raises(UsageError, match=r"fills 3 slots, and slates of .* have up to 2; give"):
+            slates.evaluate(read(), policy)
+        assert slates.evaluate(read(slots=3), policy).value is not None
+    # a ranking of more items than slots is cut
+    assert slates.evaluate(read(actions=["a", "b", "z"]), slates.Uniform(["a", "b", "z"])).value
+
+
+def test_what_the_logger_can_show_is_known() -> None:
+    table = {"s": [[1, 2], [2, 1]], "rs": [[1.0, 0.0], [0.0, 0.0]]}
+    log = slates.read(table, slate="s", rewards="rs", behavior=slates.Uniform(["1", "2", "3"]))
+    assert log.actions.labels == ("1", "2", "3")
+    found = slates.evaluate(log, slates.Deterministic(["1", "3"]), estimator="independent")
+    # 3 in the first slot of the first row
+    assert found.value == 1.5
+    assert not [note for note in found.notes if note.kind == "unsupported"]
 
 
 def test_actions_that_the_logger_may_show_count_in_the_pseudo_inverse() -> None:
@@ -254,7 +303,16 @@ def test_actions_that_the_logger_may_show_count_in_the_pseudo_inverse() -> None:
     assert found.value is not None
     assert found.lower is not None
     target = slates.Deterministic(["a", "y"])
-    found = slates.evaluate(log, target, estimator="pseudo-inverse")
+    with pytest.raises(UsageError, match="the policy has 1 actions that the log's list of 3 lacks"):
+        slates.evaluate(log, target, estimator="pseudo-inverse")
+    declared = slates.read(
+        table,
+        slate="s",
+        reward="r",
+        behavior=slates.Uniform(["a", "b", "z"]),
+        actions=["a", "b", "y", "z"],
+    )
+    found = slates.evaluate(declared, target, estimator="pseudo-inverse")
     assert found.value is found.standard_error is found.lower is found.improvement_lower is None
     assert found.guarantee == "none"
     assert found.no_interval is not None
@@ -271,7 +329,8 @@ def test_position_weights_that_no_slate_uses_are_refused() -> None:
 
 def test_slates_of_all_items_need_a_target_that_shows_each_once() -> None:
     table = {"s": [["a", "b"], ["b", "a"]], "r": [1.0, 0.0]}
-    log = slates.read(table, slate="s", reward="r", behavior=slates.Uniform(["a", "b"]))
+    logger = slates.Uniform(["a", "b"])
+    log = slates.read(table, slate="s", reward="r", behavior=logger, actions=["a", "b", "c"])
     for target in (
         slates.Deterministic(["a", "a"]),
         slates.Factored([{"a": 0.5, "b": 0.5}, {"a": 1.0}]),

@@ -61,8 +61,11 @@ def test_files_hold_the_policy(name: str, tmp_path: Path) -> None:
     assert (again.independent, again.listed) == (policy.independent, policy.listed)
     if policy.most_slots is not None:
         assert again.act([[0.0], [2.0]], 1, n=None) == policy.act([[0.0], [2.0]], 1, n=None)
-        one = slates.evaluate(log(), policy, interval="mixture")
-        other = slates.evaluate(log(), again, interval="mixture")
+        known: dict[str, Any] = {"slots": policy.most_slots}
+        if name == "numbers":
+            known["actions"] = ["a", "b", "c", "1", "3"]
+        one = slates.evaluate(log(**known), policy, interval="mixture")
+        other = slates.evaluate(log(**known), again, interval="mixture")
         assert (one.value, one.logging_value) == (other.value, other.logging_value)
     first = path.read_bytes()
     again.save(path, {"page": "home"})
@@ -115,7 +118,7 @@ def test_probabilities_of_exploring_sum_to_one_and_are_those_of_evaluate(slots: 
     policy = slates.EpsilonSlate(slates.Deterministic(["b", "c", "a"]), 0.4)
     every = [list(one) for one in permutations(["a", "b", "c"], slots)]
     whole = {"slate": every, "rs": [[1.0] * slots] * len(every)}
-    rows = slates.read(whole, rewards="rs", behavior=slates.Uniform(["a", "b", "c"]))
+    rows = slates.read(whole, rewards="rs", behavior=slates.Uniform(["a", "b", "c"]), slots=3)
     # uniform rows, one of each slate: the mean weight is the sum of the target's probabilities
     found = slates.evaluate(rows, policy, interval="mixture")
     assert found.mean_weight == pytest.approx(1.0)

@@ -17,7 +17,7 @@ from piwo.errors import UsageError
 from piwo.intervals.deadline import plain_bets
 from piwo.intervals.point import mean_of_credits
 from piwo.intervals.weight_sums import effective_size
-from piwo.logs.actions import Label
+from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import require_columns
 from piwo.logs.person_columns import undeclared_units
@@ -42,6 +42,7 @@ __all__ = [
     "evaluate",
     "finished",
     "mean_credit",
+    "never_logged",
     "notes_on",
     "reason_against",
     "settled_interval",
@@ -51,6 +52,8 @@ __all__ = [
 ]
 
 INTERVALS = ("auto", "deadline", "mixture", "normal")
+_FEW = 5
+"""How many labels a message lists."""
 
 
 def evaluate(
@@ -191,7 +194,8 @@ def finished(
         value, error = _self_normalized(state, shares)
     sums = state.policy.moments
     p_value = weight_p(log, state, shift)
-    why_not = reason_against(log, policy, chosen, p_value, settled)
+    never = never_logged(log, policy, state)
+    why_not = reason_against(log, policy, chosen, p_value, settled, never)
     low = high = better = crossed = None
     if why_not is None:
         made = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
@@ -238,9 +242,7 @@ def finished(
         by_slot=by_slot,
         no_interval=no_interval,
         notes=(
-            *notes_on(
-                log, policy, chosen, settled, why_not, state.lengths_differ, shift, self_normalized
-            ),
+            *notes_on(log, policy, task, state, settled, why_not, never, self_normalized),
             *_outside(value, low, high, sums.w / sums.total),
         ),
         unit=log.columns.unit,
@@ -249,12 +251,28 @@ def finished(
 
 
 def check_target(log: SlateLog, policy: Any) -> None:
-    """Raise unless this is a slate policy whose columns the log has."""
+    """Raise unless this is a slate policy whose columns, labels and slots the log has."""
     check_kind("policy", policy, SlatePolicy, ", such as slates.Deterministic or slates.Uniform")
     needed = [*policy.numbers, *policy.slate_columns]
     if policy.encoding is not None:
         needed += policy.encoding.columns
     require_columns(needed, log.source.schema.names, "slate policy")
+    lost = policy.unknown(log.actions)
+    if lost:
+        few = _listed(lost)
+        if len(lost) > _FEW:
+            few += ", ..."
+        raise UsageError(
+            f"the policy has {len(lost)} actions that the log's list of {len(log.actions)} lacks: "
+            f"{few}; pass {argument('actions', '[...]')} with every action that could have been "
+            "shown, logged or not"
+        )
+    if policy.fills is not None and policy.fills > log.slots:
+        raise UsageError(
+            f"the policy fills {policy.fills} slots, and slates of {log.name} have up to "
+            f"{log.slots}; give one of at most {log.slots} slots, or declare {argument('slots')} "
+            "when reading if more could be shown"
+        )
 
 
 def settled_interval(log: SlateLog, interval: Any) -> Literal["deadline", "mixture", "normal"]:
@@ -435,12 +453,28 @@ def _slots(log: SlateLog, state: SlateState, normalized: bool) -> tuple[SlotValu
     return tuple(found)
 
 
+def never_logged(log: SlateLog, policy: SlatePolicy, state: SlateState) -> tuple[Label, ...]:
+    """Return the actions that a target names, and that the logger never showed, as far as known.
+
+    Args:
+        log: the rows.
+        policy: the target.
+        state: sums over all rows.
+    """
+    labels = log.actions.labels
+    known = {str(labels[code]): None for code in np.flatnonzero(state.taken)}
+    # what a logger that names its items can show, it may not have shown by chance
+    known |= dict.fromkeys(map(str, log.logger.listed or ()))
+    return policy.unknown(Actions(list(known)))
+
+
 def reason_against(
     log: SlateLog,
     policy: SlatePolicy,
     estimator: SlateEstimator,
     p_value: float,
     interval: str,
+    never: Sequence[Label],
 ) -> Note | None:
     """Return why there is no interval; None if there is one.
 
@@ -450,13 +484,12 @@ def reason_against(
         estimator: which makes the weights.
         p_value: of "propensities are not too small", by the mean weight.
         interval: the method; of rows for which nothing is proved, "normal" alone exists.
+        never: of `never_logged`.
     """
-    possible = log.logger.unknown(log.actions)
-    lost = [x for x in policy.unknown(log.actions) if x not in possible]
-    if lost and estimator.negative:
+    if never and estimator.negative:
         return Note(
-            f"the target shows actions that the logger does not ({_listed(lost)}), and no estimate "
-            "with weights that may be negative is valid then; use another estimator",
+            f"the target shows actions that the logger does not ({_listed(never)}), and no "
+            "estimate with weights that may be negative is valid then; use another estimator",
             kind="unsupported",
         )
     if shares_rows(log, policy.learned_from):
@@ -498,19 +531,31 @@ def shares_rows(log: SlateLog, other: Any) -> bool:
 def notes_on(
     log: SlateLog,
     policy: SlatePolicy,
-    estimator: SlateEstimator,
+    task: SlateSums,
+    state: SlateState,
     interval: str,
     why_not: Note | None,
-    lengths_differ: bool,
-    shift: float = 0.0,
+    never: Sequence[Label],
     self_normalized: bool = False,
 ) -> tuple[Note, ...]:
-    """Return what a reader must know, the most important first."""
+    """Return what a reader must know, the most important first.
+
+    Args:
+        log: the rows.
+        policy: the target.
+        task: what was summed.
+        state: its sums.
+        interval: the method.
+        why_not: why there is no interval.
+        never: of `never_logged`.
+        self_normalized: whether the estimate is.
+    """
+    estimator, shift = task.estimator, task.shift
     notes = []
     if why_not is not None:
         notes.append(why_not)
     notes.append(Note(f"assumes: {estimator.assumption}", kind="assumptions"))
-    if lengths_differ:
+    if state.lengths_differ:
         notes.append(
             Note(
                 "assumes that the number of slots, which differs between rows, does not depend on "
@@ -518,14 +563,13 @@ def notes_on(
                 kind="lengths",
             )
         )
-    unknown = policy.unknown(log.actions)
-    if unknown and not estimator.negative:
+    if never and not estimator.negative:
         estimate = "nor does the estimate"
         if self_normalized:
             estimate = "and the estimate takes them to be like its other actions"
         notes.append(
             Note(
-                f"the target shows actions that were never logged ({_listed(unknown)}): the lower "
+                f"the target shows actions that were never logged ({_listed(never)}): the lower "
                 f"bound does not count what it earns by them, {estimate}",
                 kind="unsupported",
             )
@@ -569,7 +613,7 @@ def _of_rows(log: SlateLog, policy: SlatePolicy, interval: str, why_not: Note | 
 
 
 def _listed(labels: Sequence[Label]) -> str:
-    return ", ".join(map(repr, labels[:5]))
+    return ", ".join(map(repr, labels[:_FEW]))
 
 
 def _outside(

@@ -100,6 +100,11 @@ class EpsilonSlate(SlatePolicy):
         return self.policy.encoding
 
     @property
+    def fills(self) -> int | None:
+        """How many slots the policy is made for."""
+        return self.policy.fills
+
+    @property
     def slate_columns(self) -> tuple[str, ...]:
         """The column of the policy's slates, if it is one."""
         return self.policy.slate_columns

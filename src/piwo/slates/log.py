@@ -111,10 +111,18 @@ class SlateLog:
 
     @cached_property
     def actions(self) -> Actions:
-        """The action list: declared, or the sorted distinct labels."""
+        """The action list: declared, or the sorted distinct labels and what the logger can show."""
         if self.declared_actions is not None:
             return self.declared_actions
-        return Actions(self._shape.labels, seen=True)
+        found = Actions(self._shape.labels, seen=True)
+        more = [x for x in self.logger.listed or () if x not in found]
+        if not more:
+            return found
+        labels: list[Any] = [*found.labels, *more]
+        if len(set(map(type, labels))) > 1:
+            # labels are equal if their texts are
+            labels = [str(x) for x in labels]
+        return Actions(sorted(labels), seen=True)
 
     @cached_property
     def position_weights(self) -> Floats:

@@ -173,6 +173,11 @@ class Factored(SlatePolicy):
         """The number of distributions."""
         return len(self.slots)
 
+    @property
+    def fills(self) -> int:
+        """The number of distributions."""
+        return self.most_slots
+
     def state(self) -> State:
         """Return the labels, and the table of positions and labels."""
         return State(actions=self.listed, arrays={"table": self._over(self.listed)})
@@ -388,6 +393,11 @@ class Deterministic(OneSlate):
             return None
         return len(self.fixed)
 
+    @property
+    def fills(self) -> int | None:
+        """The number of labels."""
+        return self.most_slots
+
     def state(self) -> State:
         """Return the labels and their order, or the name of the column."""
         if isinstance(self.fixed, str):
@@ -487,6 +497,11 @@ class GreedySlate(OneSlate):
     def most_slots(self) -> int:
         """The number L of slots."""
         return len(self.coef)
+
+    @property
+    def fills(self) -> int:
+        """The number L of slots."""
+        return self.most_slots
 
     @property
     def learned(self) -> Mapping[str, Any] | None:

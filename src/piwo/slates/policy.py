@@ -79,6 +79,11 @@ class SlatePolicy(ABC):
         return None
 
     @property
+    def fills(self) -> int | None:
+        """How many slots it is made for; None: it fills those that a slate has."""
+        return None
+
+    @property
     def learned(self) -> Mapping[str, Any] | None:
         """The record of the rows that it was learned from; None if it was not learned."""
         return None

@@ -21,6 +21,7 @@ from piwo.slates.evaluate import (
     bounds_of,
     check_target,
     mean_credit,
+    never_logged,
     notes_on,
     reason_against,
     settled_interval,
@@ -288,7 +289,8 @@ def by_position(
     states = reduce_slates(log, tasks)
     # of L tests of weights, as of L intervals, each has its share of the error probability
     p_value = min(1.0, log.slots * min(weight_p(log, state) for state in states))
-    why_not = reason_against(log, policy, estimator, p_value, settled)
+    never = never_logged(log, policy, states[0])
+    why_not = reason_against(log, policy, estimator, p_value, settled, never)
     found: list[PositionValue] = []
     for place, state in enumerate(states):
         # declared slots that no slate of this log has
@@ -306,7 +308,7 @@ def by_position(
         guarantee=guarantee if why_not is None else "none",
         propensity_p=p_value,
         no_interval=why_not,
-        notes=notes_on(log, policy, estimator, settled, why_not, states[0].lengths_differ),
+        notes=notes_on(log, policy, first, states[0], settled, why_not, never),
     )
 
 

@@ -40,7 +40,7 @@ class SlateRows:
     numbers: Mapping[str, Floats] | None = None
     """Column -> probabilities: (n, L) by slot, 1 beyond the end; (n,) of slates."""
     slates: Mapping[str, Codes] | None = None
-    """Column -> (n, L) codes of other slates; -1 for labels that the log does not have."""
+    """Column -> (n, L) codes of other slates; -1 beyond the end."""
     user_behavior: Codes | None = None
     """(n,) places in `piwo.slates.USER_BEHAVIORS`."""
     context: Mapping[str, pa.Array] | None = None

@@ -58,6 +58,8 @@ class SlateState(State):
     """(S,) sums of w_l r_l."""
     logged: Floats
     """(S,) sums of r_l."""
+    taken: Floats
+    """(K,) how often each action was shown, in any slot."""
     products: Floats
     """(3S + 1, 3S + 1) sums of products of the w_l, the w_l r_l, and the 1{row lacks slot l} of a
     row, and of 1."""
@@ -161,6 +163,7 @@ class SlateSums(Task[SlateState]):
             w=zeros,
             wr=zeros,
             logged=zeros,
+            taken=np.zeros(len(self.reader.actions)),
             products=np.zeros((3 * self.count + 1, 3 * self.count + 1)),
         )
 
@@ -246,6 +249,7 @@ class SlateSums(Task[SlateState]):
                 w=observed(w).sum(axis=0),
                 wr=observed(earned).sum(axis=0),
                 logged=observed(found.reward).sum(axis=0),
+                taken=self._taken(rows),
                 products=each.T @ each,
                 y=float(y.sum()),
                 y2=float((y * y).sum()),
@@ -253,6 +257,11 @@ class SlateSums(Task[SlateState]):
                 shown=float(rows.lengths.sum()),
                 longest=float(rows.lengths.max()),
             )
+
+    def _taken(self, rows: SlateRows) -> Floats:
+        """Return how often each action was shown, (K,)."""
+        counts = np.bincount(rows.action[rows.mask], minlength=len(self.reader.actions))
+        return counts.astype(np.float64)
 
     def _bets(
         self, rows: SlateRows, found: _Credits, credit: Floats, weight: Floats

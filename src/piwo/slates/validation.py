@@ -125,7 +125,7 @@ class SlateReader:
         findings, columns = Findings(rows), self.columns
         lengths = _lengths(record[columns.slate], columns.slate, self.slots, findings)
         _stop(findings)
-        action = self._codes(record[columns.slate], columns.slate, lengths, findings, known=True)
+        action = self._codes(record[columns.slate], columns.slate, lengths, findings)
         reward = self._reward(record, lengths, findings)
         numbers = {}
         for policy in self._policies:
@@ -142,7 +142,7 @@ class SlateReader:
                 name, rule, "a slate of the target fills the same slots", others != lengths
             )
             _stop(findings)
-            slates[name] = self._codes(record[name], name, lengths, findings, known=False)
+            slates[name] = self._codes(record[name], name, lengths, findings)
         behavior = self._behavior(record, findings)
         weight = None
         if columns.weight is not None:
@@ -176,7 +176,6 @@ class SlateReader:
         name: str,
         lengths: npt.NDArray[np.int64],
         findings: Findings,
-        known: bool,
     ) -> Codes:
         """Return the codes of lists of labels, (n, L).
 
@@ -184,8 +183,7 @@ class SlateReader:
             values: the lists.
             name: of the column.
             lengths: (n,) of the lists.
-            findings: what is wrong is noted there.
-            known: whether other labels than those of the action list are refused.
+            findings: what is wrong is noted there, and so are labels that the action list lacks.
         """
         flat = values.flatten()
         missing = np.zeros((len(lengths), self.slots), np.bool_)
@@ -196,7 +194,7 @@ class SlateReader:
         codes = np.full((len(lengths), self.slots), -1, np.int32)
         codes[mask] = self.actions.codes(flat, name)
         other = (codes < 0) & mask & ~missing
-        if known and other.any():
+        if other.any():
             place = int(np.flatnonzero((codes[mask] < 0) & ~missing[mask])[0])
             advice = (
                 f"such as {flat[place].as_py()!r}; add them to {argument('actions', '[...]')} or "
