@@ -108,6 +108,9 @@ PRINTED: dict[str, Callable[[str], object]] = {
         choice := piwo.slates.choose(many_slates(), piwo.slates.Deterministic(["a", "b"])),
         evaluation=replace(choice.evaluation, name=name),
     ),
+    "SlateAdaptation": lambda name: piwo.slates.SlateAdaptation(
+        piwo.slates.evaluate(SLATES, piwo.slates.Deterministic(["a"]), name=name), ((name,),)
+    ),
     "Positions": lambda name: piwo.slates.by_position(
         SLATES, piwo.slates.Deterministic(["a"]), name=name
     ),

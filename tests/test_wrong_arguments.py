@@ -138,6 +138,16 @@ CCB_LOG = piwo.slates.read(
     rewards="rs",
     propensities="mu",
 )
+ADAPTED_LOG = piwo.slates.read(
+    {
+        "slate": [["a", "b"], ["b", "a"]] * 60,
+        "rs": [[1.0, 0.0], [0.0, 0.5]] * 60,
+        "x": [0.0, 0.0, 1.0] * 40,
+    },
+    rewards="rs",
+    behavior=piwo.slates.Uniform(["a", "b"]),
+    context="x",
+)
 SLATE_LOG = piwo.slates.read(
     SLATES, slate="s", rewards="rs", propensities="mu", independent=True, context="x"
 )
@@ -737,6 +747,19 @@ CALLS: dict[str, Call] = {
             "self_normalized": False,
             "interval": "auto",
             "delta": 0.05,
+            "name": "one",
+        },
+    ),
+    "slates.adapt": (
+        piwo.slates.adapt,
+        {
+            "log": ADAPTED_LOG,
+            "policy": piwo.slates.Deterministic(["a", "b"]),
+            "depth": 1,
+            "folds": 2,
+            "self_normalized": False,
+            "delta": 0.05,
+            "random_state": 0,
             "name": "one",
         },
     ),

@@ -94,6 +94,7 @@ def slates(log: piwo.Log) -> None:
     target = piwo.slates.Deterministic(["a", "b"])
     found = piwo.slates.evaluate(shown, target, estimator="cascade", self_normalized=True)
     assert_type(found, piwo.slates.SlateEvaluation)
+    assert_type(piwo.slates.adapt(shown, target).rules, tuple[tuple[str, ...], ...])
     assert_type(found.by_slot, tuple[piwo.slates.SlotValue, ...])
     assert_type(piwo.slates.by_position(shown).positions, tuple[piwo.slates.PositionValue, ...])
     assert_type(piwo.slates.learn(shown).policy, piwo.slates.GreedySlate)

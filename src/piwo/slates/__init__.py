@@ -7,6 +7,7 @@ piwo.slates.learn(log).policy    # which slate should be shown?
 """
 
 from piwo.slates.acting import SlateDecisions
+from piwo.slates.adapting import SlateAdaptation, adapt
 from piwo.slates.choose import SlateChoice, choose
 from piwo.slates.compare import SlateComparison, compare
 from piwo.slates.estimators import ESTIMATORS, SlateEstimator
@@ -44,6 +45,7 @@ __all__ = [
     "PositionValue",
     "Positions",
     "SavedSlatePolicy",
+    "SlateAdaptation",
     "SlateChoice",
     "SlateComparison",
     "SlateDecisions",
@@ -53,6 +55,7 @@ __all__ = [
     "SlatePolicy",
     "SlotValue",
     "Uniform",
+    "adapt",
     "by_position",
     "choose",
     "compare",

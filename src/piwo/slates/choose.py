@@ -53,8 +53,8 @@ def choose(
     choice does not bias them. Chosen and estimated on the same rows, there would be no bound.
 
     That a part of the rows does not contradict an assumption does not prove it: the interval holds
-    if the chosen assumption does. The choice is one for all rows. AIPS (Kiyohara et al. 2023)
-    chooses by context: the estimator "adaptive" takes such a choice from a column.
+    if the chosen assumption does. The choice is one for all rows; `slates.adapt` chooses by
+    context.
 
     Formula: the largest i for which the intersection of I_1, ..., I_i is not empty.
 
