@@ -56,6 +56,14 @@ def test_a_policy_that_the_log_has_too_little_of(piwo, tmp_path: Path) -> None:
     assert done.out.splitlines()[-1].startswith("next: evaluate policies closer to the logger")
 
 
+def test_two_rows_are_too_few_for_any_policy(piwo, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("action,reward,propensity\na,1,0.5\nb,0,0.5\n", "utf-8")
+    for words in (("check", log), ("evaluate", log, "--policy", "uniform")):
+        last = piwo(*words).out.splitlines()[-1]
+        assert last == "next: collect more rows: 2 say too little of any policy"
+
+
 def test_rows_chosen_by_what_was_earned_are_not_used_further(piwo, learnable: Path, roles) -> None:
     without = "next: read the log without --where, which chooses rows by 'click'"
     condition = ("--where", "click >= 0")
@@ -145,4 +153,4 @@ def test_options_are_named_where_rows_contradict_what_was_declared(piwo, tmp_pat
     assert "columns that --context does not name" in done.out
     done = piwo("check", tmp_path / "log.csv", "--context", "x")
     assert "note: looks like a learning logger" in done.out
-    assert "a unique id (--key) would settle it" in done.out
+    assert "a column with a unique id of each row (--key) would show it" in done.out

@@ -139,9 +139,13 @@ def test_several_policies_hold_together(piwo, small: Path, roles) -> None:
     assert "simultaneous: all 2 hold with probability at least 95 %" in told.out
 
 
-def test_the_text_ends_with_what_to_do_next(piwo, small: Path, roles) -> None:
+def test_the_text_ends_with_what_to_do_next(piwo, small: Path, learnable: Path, roles) -> None:
+    last = piwo("evaluate", learnable, *roles, "--policy", "logging").out.splitlines()[-1]
+    named = "--action item --reward click --propensity p"
+    assert last.startswith(f"next: piwo learn {learnable} {named}")
+    # Four rows are too few to learn from.
     last = piwo("evaluate", small, *roles, "--policy", "logging").out.splitlines()[-1]
-    assert last.startswith(f"next: piwo learn {small} --action item --reward click --propensity p")
+    assert last == "next: collect more rows: 4 say too little of any policy"
 
 
 def test_the_next_line_can_be_typed(piwo, learnable: Path, roles, monkeypatch) -> None:

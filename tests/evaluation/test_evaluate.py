@@ -151,18 +151,18 @@ def test_the_interval_is_the_mixture_bound_of_both_sides() -> None:
     assert result.improvement_lower == pytest.approx(by_hand, rel=1e-6)
 
 
-def test_the_gain_is_at_most_the_smaller_of_two_bounds_at_a_sixth_of_delta() -> None:
+def test_the_gain_is_at_most_the_smaller_of_two_bounds_at_a_quarter_of_delta() -> None:
     made = generated()
     binary = made | {"reward": (made["reward"] > 0.3) * 1.0}
-    sixth = math.log(6 / 0.05)
+    quarter = math.log(4 / 0.05)
     for one in (made, binary):
         rows = np.arange(one["n"])
         w = one["pi"][rows, one["action"]] / one["mu"][rows, one["action"]]
         r = one["reward"]
         result = piwo.evaluate(as_log(one), one["pi"], interval="mixture")
         gains, weights = bet_sums(w * r + 1 - r), bet_sums(w)
-        paired = bounds.improvement_upper(gains, weights, 3000, sixth)
-        apart = result.upper - bounds.logged_value_lower(r.sum(), 3000, sixth)
+        paired = bounds.improvement_upper(gains, weights, 3000, quarter)
+        apart = result.upper - bounds.logged_value_lower(r.sum(), 3000, quarter)
         assert result.improvement_upper == pytest.approx(min(paired, apart), rel=1e-9)
         assert result.improvement_lower < result.value - r.mean() < result.improvement_upper
     # in the reward's own unit
@@ -174,8 +174,29 @@ def test_the_gain_is_at_most_the_smaller_of_two_bounds_at_a_sixth_of_delta() -> 
 def test_where_a_gain_has_no_upper_bound_and_where_it_is_nothing() -> None:
     log = as_log(generated())
     policy = piwo.policies.Uniform(log.actions)
+    # An asymptotic upper end proves nothing: the bound from the same rows alone, at delta.
+    made = generated()
     approximate = piwo.evaluate(log, policy, interval="normal")
-    assert (approximate.upper is None, approximate.improvement_upper) == (False, None)
+    rows = np.arange(made["n"])
+    w = 1 / made["mu"].shape[1] / made["mu"][rows, made["action"]]
+    gains = bet_sums(w * made["reward"] + 1 - made["reward"])
+    alone = bounds.improvement_upper(gains, bet_sums(w), 3000, math.log(1 / 0.05))
+    assert approximate.improvement_upper == pytest.approx(alone, rel=1e-9)
+    assert piwo.evaluate(log, policy, interval="bootstrap").improvement_upper == pytest.approx(
+        alone, rel=1e-9
+    )
+    # of eslb, whose upper end may be wrong with 2/3 of delta, a sixth is left for each
+    full = piwo.Log.from_arrays(
+        action=made["action"],
+        reward=made["reward"],
+        propensities=made["mu"],
+        actions=log.actions.labels,
+    )
+    eslb = piwo.evaluate(full, policy, interval="eslb")
+    sixth = math.log(6 / 0.05)
+    apart = eslb.upper - bounds.logged_value_lower(made["reward"].sum(), 3000, sixth)
+    paired = bounds.improvement_upper(gains, bet_sums(w), 3000, sixth)
+    assert eslb.improvement_upper == pytest.approx(min(apart, paired), rel=1e-9)
     over = piwo.evaluate(log, policy, baseline=piwo.policies.Constant(0, log.actions))
     assert (over.improvement_lower is None, over.improvement_upper) == (False, None)
     assert piwo.evaluate(log, piwo.policies.Logging()).improvement_upper == 0.0
@@ -183,8 +204,10 @@ def test_where_a_gain_has_no_upper_bound_and_where_it_is_nothing() -> None:
         action=[0, 1] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000, unit=np.arange(1000) // 4
     )
     found = piwo.evaluate(by_unit, piwo.policies.Constant(1, by_unit.actions))
-    logged = bounds.logged_value_lower(125.0, 250, math.log(6 / 0.05))
+    logged = bounds.logged_value_lower(125.0, 250, math.log(2 / 0.05))
     assert found.improvement_upper == pytest.approx(found.upper - logged, rel=1e-9)
+    found = piwo.evaluate(by_unit, piwo.policies.Constant(1, by_unit.actions), interval="normal")
+    assert (found.improvement_lower is None, found.improvement_upper) == (False, None)
 
 
 @pytest.mark.parametrize(

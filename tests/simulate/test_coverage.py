@@ -81,7 +81,7 @@ def improvement(bandit, counts, n):
 def most_improvement(bandit, counts, n):
     """`bounds.improvement_upper` and `logged_value_lower` of many logs, as `evaluate` joins
     them."""
-    penalty = PENALTY + math.log(6)
+    penalty = PENALTY + math.log(4)
     gains, weights = (bet_sums(bandit, counts, x) for x in ("improvement", "weight"))
     sums = np.maximum(0.0, weights + n * np.log1p(BETS) - gains)
     prior = bounds.improvement_bets(n, penalty)

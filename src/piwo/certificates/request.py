@@ -20,7 +20,7 @@ from piwo.certificates.terms import check_facts
 from piwo.errors import UsageError
 from piwo.evaluation.baseline import Baseline
 from piwo.evaluation.contradiction import RawBounds
-from piwo.evaluation.notes import notes_on_rows, outside_notes
+from piwo.evaluation.notes import loss_notes, notes_on_rows, outside_notes
 from piwo.evaluation.request import ErrorBudget, Request, policy_words
 from piwo.evaluation.result import PolicyResult, RequestResult, improvement_in_units
 from piwo.evaluation.unsupported import with_masses
@@ -290,7 +290,8 @@ class CertificateRequest:
             gain = improvement_in_units(found.raw.gain, log.span)
             made = replace(made, value_lower=log.value(low), improvement_lower=gain)
             outside = outside_notes(made.value, made.value_lower, None)
-            made = replace(made, notes=(*made.notes, *outside))
+            loss = loss_notes(made.value_lower, made.logging_value, log.reward_range, gain)
+            made = replace(made, notes=(*made.notes, *outside, *loss))
         return made
 
     def _notes(self, found: PolicyResult, low: float, why_not: Note | None) -> tuple[Note, ...]:

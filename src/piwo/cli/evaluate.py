@@ -10,18 +10,17 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.certificates.terms import check_at_least
-from piwo.cli.answer import Answer, command_line
+from piwo.cli.answer import Answer
 from piwo.cli.explain import POLICIES, SEGMENTS, ExplainOption, explained
 from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
     LogOptions,
     LogPaths,
     categories_of,
-    certificate_obstacle,
     log_facts,
 )
+from piwo.cli.next_steps import after_evaluate
 from piwo.cli.output_path import files_named
-from piwo.cli.settings import settings_of
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
     DEFAULT_OUTPUT,
@@ -120,7 +119,7 @@ def evaluate(
     selection = _selection(found)
     chosen = None if selection is None else selection.to_dict()
     return Answer(
-        text="\n".join([*lines, "", f"next: {_next_step(rows, log, columns)}"]),
+        text="\n".join([*lines, "", f"next: {after_evaluate(found.values(), rows, log, columns)}"]),
         document={
             "log": log_facts(rows, first.rows),
             "policies": records(found),
@@ -131,22 +130,6 @@ def evaluate(
         },
         code=int(not passed),
     )
-
-
-def _next_step(rows: piwo.Log, log: list[str], columns: LogOptions) -> str:
-    """Return the command that learns from the log, or why it would refuse the log."""
-    obstacle = certificate_obstacle(rows)
-    if obstacle is not None:
-        return obstacle
-    if columns.eligible is not None and columns.items is None:
-        return "to learn from changing actions, give their features: --items FILE"
-    settings = settings_of("learn")
-    words = ["piwo", "learn", *columns.words(log, "learn")]
-    if not columns.context and "--context" not in settings:
-        words += ["--context", "..."]
-    if "--out" not in settings:
-        words += ["--out", "policy.piwo"]
-    return command_line(words)
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,11 @@ SEGMENTS = (
 
 CANDIDATES = (
     "estimate: what the candidate would earn a row on rows that it was not learned from (both "
-    "ways: each part of the rows judges what was learned from the other). less its error: that "
+    "parts: each part of the rows judges what was learned from the other). less its error: that "
     "minus one standard error; the highest of those certified better is chosen. improvement, at "
     "least, or at least: the lower bound of its certificate, which holds for all candidates "
-    "together. value: the estimate on the rows of the certificate."
+    "together: they share the error probability delta, and the line of what a certificate rests "
+    "on says which share this one has. value: the estimate on the rows of the certificate."
 )
 """On the table of candidates of `piwo learn`."""
 

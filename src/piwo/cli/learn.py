@@ -13,10 +13,11 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.terms import check_at_least
-from piwo.cli.answer import Answer, command_line
+from piwo.cli.answer import Answer
 from piwo.cli.explain import CANDIDATES, ExplainOption, explained
 from piwo.cli.learn_options import AUTO, DEFAULT_LEARNING, POSTERIORS, Learner, LearnOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
+from piwo.cli.next_steps import after_learn
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
     DEFAULT_RUN,
@@ -25,7 +26,7 @@ from piwo.cli.shared_options import (
 )
 from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.decision import decide_by_certificate
-from piwo.errors import FileError, UsageError
+from piwo.errors import UsageError
 from piwo.evaluation.guardrails import Guardrail, guardrails_of, share_of_delta, shared_note
 from piwo.evaluation.segment import segments_note
 from piwo.evaluation.segments import SegmentRequest
@@ -33,10 +34,8 @@ from piwo.learners.report import CandidateReport, LearningReport
 from piwo.learners.terms import guardrails_of_learned, segments_of_learned
 from piwo.logs.unit_columns import dependent_rows
 from piwo.messages import Note
-from piwo.policies import Policy
 from piwo.policies.sameness import policy_digest
-from piwo.sources.paths import files_of, kind_of
-from piwo.visible import number, table, visible, without_secrets
+from piwo.visible import number, table, visible
 
 __all__ = ["learn"]
 
@@ -99,7 +98,10 @@ def learn(
     if not refused:
         learner.policy_.save(out, metadata=metadata)
     saved = _saved_line(out, certificate, report.stays)
-    closing = _closing_lines(out, log[0], columns.eligible, learner.policy_, saved, refused)
+    proved = report.stays is None
+    closing = after_learn(
+        out, log[0], columns.eligible, learner.policy_, saved, refused=refused, proved=proved
+    )
     result = None
     if gate:
         result = _gate_result(certificate, report, terms, refused, dependent)
@@ -107,9 +109,7 @@ def learn(
         if terms.at_least is not None or terms.guardrail or dependent is not None:
             closing = [*terms.gate_lines(result["refused"], result["open"]), *closing]
     decision = decide_by_certificate(certificate, str(out))
-    first = decision.sentence
-    if dependent is not None:
-        first = f"Cannot be told: {dependent}"
+    first = decision.sentence if dependent is None else f"Cannot be told: {dependent}"
     lines = [visible(first), "", *_report_lines(report, certificate, explain)]
     return Answer(
         text="\n".join([*lines, *closing]),
@@ -244,47 +244,6 @@ def _by_segment(
     segments = segments_of_learned(by, log, policy, certificate, baseline)
     note = segments_note(segments, certificate.delta)
     return replace(certificate, segments=segments, notes=(*certificate.notes, note))
-
-
-def _closing_lines(
-    out: Path, log: str, eligible: str | None, policy: Policy, saved: str, refused: bool
-) -> list[str]:
-    """Return what was saved, and the command to run next.
-
-    Args:
-        out: the file.
-        log: the first of the inputs, as it was typed.
-        eligible: its column of eligible actions.
-        policy: the one that was learned.
-        saved: the line on the file, for a policy that the gate did not refuse.
-        refused: whether the gate refused it.
-    """
-    if refused and out.exists():
-        return [f"the gate did not pass: kept the old {visible(out)}"]
-    if refused:
-        return [f"the gate did not pass: {visible(out)} was not written"]
-    show = f"next: {command_line(['piwo', 'policy', 'show', str(out)])}"
-    if not policy.gives_full_distribution:
-        # The policy to keep is the logging policy, which is known by its logged rows alone.
-        records = f"{visible(out)} records this, and cannot be used to act"
-        return [f"no policy was certified better; keep the current one ({records})", "", show]
-    # `piwo policy act` reads tables, and not those of a cluster.
-    if log.startswith("spark:") or not _is_table(log):
-        return [saved, "", show]
-    act = ["piwo", "policy", "act", str(out), without_secrets(log)]
-    if eligible is not None:
-        act += ["--eligible", eligible]
-    act += ["--epsilon", "0.05"]
-    return [saved, "", f"next: {command_line(act)}"]
-
-
-def _is_table(log: str) -> bool:
-    """Return whether the rows are those of a table, not lines of Vowpal Wabbit."""
-    try:
-        return kind_of(files_of(log)) not in {"vw", "dsjson"}
-    except FileError:
-        # A query.
-        return True
 
 
 def _saved_line(out: Path, certificate: Certificate, stays: str | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from piwo.display import Display, Ruler
 from piwo.evaluation.record import Evaluation, frame_columns_of
+from piwo.messages import Note
 from piwo.records import Record, frames_field
 from piwo.visible import rows_text
 
@@ -63,6 +64,14 @@ class GammaPath(Record):
             return f"{level}, the same at every gamma"
         return f"{level} at all {self.simultaneous} gamma together"
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The notes of the first evaluation, and those on an estimate outside its interval."""
+        notes = list(self.evaluations[0].notes)
+        for one in self.evaluations:
+            notes += [note for note in one.notes if note.kind == "outside" and note not in notes]
+        return tuple(notes)
+
     def frame_columns(self) -> dict[str, Sequence[Any]]:
         """Return the columns of `to_frame`: a row a gamma."""
         return {**frame_columns_of(self.evaluations)}
@@ -78,7 +87,7 @@ class GammaPath(Record):
         size = rows_text(first.rows, first.units, first.unit)
         title = f"{self.name} by {first.estimator} on {size}; {self.sureness} ({first.interval})"
         header = ("gamma", "value", "at least", "at most")
-        return Display(title, header, tuple(rows), tuple(map(str, first.notes)))
+        return Display(title, header, tuple(rows), tuple(map(str, self.notes)))
 
     def __str__(self) -> str:
         return self.display().text

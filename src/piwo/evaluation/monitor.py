@@ -18,7 +18,7 @@ from piwo.engines.fingerprint import fingerprint
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
-from piwo.evaluation.notes import as_notes, learning_note, outside_notes, refusal
+from piwo.evaluation.notes import as_notes, learning_note, loss_notes, outside_notes, refusal
 from piwo.evaluation.record import ends_text
 from piwo.evaluation.result import improvement_in_units
 from piwo.intervals.deadline import IN_TIME, beyond_horizon, plain_bets, planned_rows
@@ -385,7 +385,8 @@ class Monitor:
         shown = raw.reported(0.0, most)
         found = replace(found, lower=scaled(shown.lower), upper=scaled(shown.upper))
         outside = outside_notes(found.value, found.lower, found.upper)
-        found = replace(found, notes=(*found.notes, *outside))
+        loss = loss_notes(found.lower, found.logging_value, self.reward_range, gain)
+        found = replace(found, notes=(*found.notes, *outside, *loss))
         if gain is None:
             return found
         # an e-value gives the p-value: its inverse, at most 1

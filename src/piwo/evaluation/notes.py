@@ -12,14 +12,15 @@ from piwo.intervals.deadline import beyond_horizon
 from piwo.logs.log import Log
 from piwo.logs.provable import assumed_of_logger, unit_note
 from piwo.messages import Note, argument
+from piwo.visible import number, p_value
 from piwo.visible import number as shown
-from piwo.visible import p_value
 
 __all__ = [
     "as_notes",
     "copies_note",
     "learning_note",
     "logger_note",
+    "loss_notes",
     "notes_of",
     "notes_on_rows",
     "outside_notes",
@@ -55,6 +56,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _rate_cap,
         _sorted_rows,
         _far_upper_end,
+        _far_lower_end,
         _assumed_logger,
         _outside,
         _vacuous,
@@ -386,6 +388,54 @@ def _far_upper_end(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
         f"on mean rewards, if you know one ({argument('rate_cap')}){more}, or a logger that takes "
         "these actions more often",
         kind="upper-end",
+    )
+
+
+def _far_lower_end(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that the lower end is a loss, where the logging policy earns."""
+    if made.guarantee == "finite-sample":
+        yield from loss_notes(
+            made.lower, made.logging_value, made.reward_range, made.improvement_lower
+        )
+
+
+def loss_notes(
+    lower: float | None,
+    logging_value: float | None,
+    reward_range: tuple[float, float],
+    improvement_lower: float | None = None,
+) -> tuple[Note, ...]:
+    """Return the note on a lower end that is a loss although the logging policy earns, if it is.
+
+    Such a bound is true and of no use: nobody expects the loss, the rows cannot exclude it.
+
+    Args:
+        lower: the lower end of the value; None: there is none.
+        logging_value: what the logging policy earned.
+        reward_range: of the rewards, of which losses are below 0.
+        improvement_lower: above 0, the policy is certified better, whatever the lower end.
+
+    >>> print(loss_notes(-5.7, 3.8, (-40.0, 120.0))[0])
+    the lower end is a loss, -5.7, where the logging policy earned 3.8: rewards may be as low as
+    -40, and these rows cannot exclude that this policy meets such losses; nothing useful is proved
+    of its value; more rows help, or a narrower reward_range if lower rewards cannot occur
+    >>> loss_notes(0.1, 3.8, (-40.0, 120.0))
+    ()
+    """
+    low = reward_range[0]
+    if lower is None or logging_value is None or not lower < 0.0 < logging_value:
+        return ()
+    if low >= 0.0 or (improvement_lower is not None and improvement_lower > 0.0):
+        return ()
+    return (
+        Note(
+            f"the lower end is a loss, {number(lower)}, where the logging policy earned "
+            f"{number(logging_value)}: rewards may be as low as {number(low)}, and these rows "
+            "cannot exclude that this policy meets such losses; nothing useful is proved of its "
+            f"value; more rows help, or a narrower {argument('reward_range')} if lower rewards "
+            "cannot occur",
+            kind="lower-end",
+        ),
     )
 
 

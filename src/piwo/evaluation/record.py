@@ -107,9 +107,10 @@ class Evaluation(Record):
     horizon: int | str | None = None
     """Declared in advance, so that the bounds hold at all n together; None: at this n alone."""
     improvement_upper: float | None = None
-    """Upper bound (at delta) on value minus the logging policy's value; below 0: certified worse.
-    None: there is none, as with asymptotic intervals, for improvements over another baseline, and
-    if it is below the lower bound."""
+    """Upper bound (at delta) on the value minus that of the logging policy; below 0: certified
+    worse. With a finite-sample guarantee, as the lower one, whatever the interval. None: there is
+    none, as over another baseline, for rewards without an upper end, where the two bounds cross,
+    and by unit next to an asymptotic interval."""
     log_e_better: float | None = None
     """Logarithm of the evidence against "no better than that", an e-value valid at every n."""
     log_e_above: float | None = None

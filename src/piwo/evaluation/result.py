@@ -83,26 +83,33 @@ class PolicyResult:
         """Upper bound on the improvement over the logging policy, on the unit scale; None: no.
 
         The smaller of two: the upper end of the interval less what the logging policy earns at
-        least; and the bound from both on the same rows, which is not defined by unit. The upper end
-        is wrong with probability at most 2/3 of delta (of most methods, 1/2), each other bound with
-        1/6.
+        least; and the bound from both on the same rows, which is not defined by unit. They share
+        what the interval leaves of delta (`IntervalMethod.upper_share`). The upper end of an
+        asymptotic interval proves nothing: then it is the second bound alone, at delta.
         """
         evidence, shown = self.evidence, self.shown
-        proved = self.why_not is None and shown.guarantee == "finite-sample" and evidence.bounded
-        if shown.upper is None or not proved or self.baseline is not None:
+        possible = self.why_not is None and self.raw.gain is not None and evidence.bounded
+        if not possible or self.baseline is not None:
+            return None
+        apart = shown.guarantee == "finite-sample" and shown.upper is not None
+        paired = evidence.log.columns.unit is None
+        if not apart and (not paired or shown.guarantee == "finite-sample"):
             return None
         if self.itself:
             return 0.0
+        left = 1.0 - self.method.upper_share if apart else 1.0
+        # log(1/delta) of each bound besides the upper end
+        penalty = evidence.log_inv_delta + math.log((apart + paired) / left)
+        most = []
         state, n, horizon = evidence.state, evidence.rows, evidence.horizon
-        penalty = evidence.log_inv_delta + math.log(6.0)
-        logged = bounds.logged_value_lower(state.moments.reward, n, penalty, horizon=horizon)
-        if evidence.log.columns.unit is not None:
-            return shown.upper - logged
-        bets = state.bets
-        paired = bounds.improvement_upper(
-            bets.improvement, bets.weight, n, penalty, horizon=horizon
-        )
-        return min(shown.upper - logged, paired)
+        if apart and shown.upper is not None:
+            earned = state.moments.reward
+            logged = bounds.logged_value_lower(earned, n, penalty, horizon=horizon)
+            most.append(shown.upper - logged)
+        if paired:
+            gains, weights = state.bets.improvement, state.bets.weight
+            most.append(bounds.improvement_upper(gains, weights, n, penalty, horizon=horizon))
+        return min(most)
 
     def improvement(self, span: float) -> tuple[float | None, float | None]:
         """Return the bounds on the improvement, lower and upper, in the reward's own unit.

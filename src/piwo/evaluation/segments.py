@@ -10,7 +10,7 @@ from piwo import bounds
 from piwo.checks import shown
 from piwo.engines.engine import fold
 from piwo.errors import UsageError
-from piwo.evaluation.notes import outside_notes
+from piwo.evaluation.notes import loss_notes, outside_notes
 from piwo.evaluation.request import Request
 from piwo.evaluation.result import PolicyResult, in_units
 from piwo.evaluation.segment import Segment
@@ -184,7 +184,7 @@ class SegmentRequest:
         if one.baseline is not None:
             baseline = one.baseline.value(log)
         today, then = mix.shares
-        return Segment(
+        made = Segment(
             column=self.segments.column,
             label=label,
             rows=sums.logged,
@@ -203,6 +203,11 @@ class SegmentRequest:
             then=_shares(log, then),
             notes=tuple(_notes(one, sums, shown_ends)),
         )
+        vacuous = any(note.kind == "vacuous" for note in made.notes)
+        if vacuous or shown_ends.guarantee != "finite-sample":
+            return made
+        loss = loss_notes(made.lower, made.logging_value, log.reward_range, improvement)
+        return replace(made, notes=(*made.notes, *loss))
 
 
 def _shares(log: Log, shares: Any) -> dict[str, float]:

@@ -455,8 +455,9 @@ def _equal_rows(health: Health) -> list[str]:
     if health.equal_rows is None or health.equal_rows <= _TWINS:
         return []
     text = (
-        f"copies of rows: cannot be told from equal ones, {health.equal_rows:.2g} of all, which "
-        f"chance may have made; a unique id ({argument('key')}) would settle it"
+        f"copies of rows: {100.0 * health.equal_rows:.3g} % of the rows equal another row. Chance "
+        "makes such rows, too, so it is not known whether any were copied; a column with a unique "
+        f"id of each row ({argument('key')}) would show it"
     )
     return [rendered(text)]
 

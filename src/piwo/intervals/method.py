@@ -119,6 +119,9 @@ class IntervalMethod(ABC):
     """Whether it has control variates, which take the probability of every action."""
     takes_model: bool = False
     """Whether predicted rewards can make it narrower."""
+    upper_share: float = 0.5
+    """The share of delta with which its upper end may be wrong; the rest is for other bounds on the
+    same side, such as what the logging policy earns at least."""
     certifies: bool = False
     """Whether certificates can rest on it; it then has `value_lower`."""
     note: str | None = None

@@ -175,6 +175,8 @@ _METHODS: tuple[IntervalMethod, ...] = (
         needs_upper_end=True,
         own=EfronSteinSums,
         ends=efron_stein_ends,
+        # of three events of delta/3 each, two concern an end
+        upper_share=2.0 / 3.0,
         note=Note(
             "eslb assumes independent rows and contexts, and exact propensities of all actions",
             kind="assumptions",

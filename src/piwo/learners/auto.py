@@ -336,7 +336,7 @@ class Auto(SplitLearner):
             tried.append(CandidateReport(name, one.policy, figures, name == self.chosen_))
         columns = dict(_COLUMNS)
         if self._both:
-            columns["estimate"] = "estimate, both ways"
+            columns["estimate"] = "estimate, both parts"
         facts: dict[str, Any] = {"chosen": self.chosen_, "refitted": self.refitted_}
         if self.not_tried_:
             facts["not_tried"] = list(self.not_tried_)

@@ -129,7 +129,7 @@ def _segment_row(one: Segment, units: Units) -> ForestRow:
         gain = one.value - today
     label = "(missing)" if one.label is None else one.label
     note = f"{one.rows:,} rows"
-    if any(why.kind in {"effective-sample", "vacuous"} for why in one.notes):
+    if any(why.kind in {"effective-sample", "lower-end", "vacuous"} for why in one.notes):
         note += ", too few with this policy's actions to say much"
     return _made(label, note, (gain, one.improvement_lower, one.improvement_upper), units)
 

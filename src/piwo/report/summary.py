@@ -15,6 +15,7 @@ from piwo.engines.engine import fold
 from piwo.errors import UsageError
 from piwo.evaluation import Evaluation
 from piwo.evaluation.evaluate import Summed, compare_summing
+from piwo.evaluation.notes import outside_notes
 from piwo.evaluation.record import notes_together
 from piwo.evaluation.request import Request
 from piwo.health import Health
@@ -23,7 +24,7 @@ from piwo.logs.log import Log
 from piwo.logs.periods import Periods
 from piwo.logs.reader import Reader
 from piwo.logs.times import FindTimeRange
-from piwo.messages import argument
+from piwo.messages import Note, argument
 from piwo.records import jsonable
 from piwo.reductions import Joint
 from piwo.reductions.action_mix import ActionMix, MixState
@@ -98,6 +99,7 @@ class Summary:
                 "mix": [asdict(one) for one in details.mix],
                 "periods": [asdict(one) for one in details.periods],
                 "gamma_path": path,
+                "gamma_notes": gamma_notes(path),
                 "digest": self.digest,
             }
         )
@@ -123,6 +125,22 @@ def gamma_rows(summary: Summary) -> list[dict[str, Any]]:
             row["upper"] = found.low + found.span * upper
         rows.append(row)
     return rows
+
+
+def gamma_notes(rows: Sequence[Mapping[str, Any]]) -> tuple[Note, ...]:
+    """Return the note on estimates outside their bounds, as evaluations have it.
+
+    Args:
+        rows: of `gamma_rows`.
+
+    >>> gamma_notes([{"gamma": 0.5, "value": 0.5, "lower": 0.7, "upper": 0.9}])
+    ('the ix estimate lies outside the interval; believe the interval, not the estimate',)
+    """
+    for row in rows:
+        found = outside_notes(row["value"], row["lower"], row["upper"], "ix")
+        if found:
+            return found
+    return ()
 
 
 def summarize(

@@ -12,7 +12,7 @@ from piwo.health import Health
 from piwo.report.charts import gamma_chart, over_time, pairs, percent, weight_bars
 from piwo.report.forest import Forest, forest_of, segments_forest
 from piwo.report.lights import Light, calibration_of, lights_of
-from piwo.report.summary import Summary, gamma_rows
+from piwo.report.summary import Summary, gamma_notes, gamma_rows
 from piwo.visible import number
 
 __all__ = ["view_of"]
@@ -75,6 +75,7 @@ def view_of(summary: Summary, explorer_left_out: int) -> dict[str, Any]:
     path = gamma_rows(summary)
     made["gamma"] = gamma_chart(path, chosen.logging_value, decision.units)
     made["path"] = [_path_row(row) for row in path]
+    made["path_notes"] = gamma_notes(path)
     details = summary.details
     made["trends"] = over_time(
         details.periods, details.period or "", decision.units, decision.policy
