@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import piwo
@@ -148,6 +151,23 @@ def test_the_parts_of_a_split_have_all_rows() -> None:
     assert len(parts.test) == parts.test_rows
     with pytest.raises(UsageError, match="cannot be split"):
         parts.train.split()
+
+
+def test_the_rows_of_a_query_are_copied_to_learn_from_them(tmp_path: Path) -> None:
+    table = pa.table(clicks(1000, 5, context=True))
+    pq.write_table(table, tmp_path / "log.parquet")
+    query: Any = f"select * from '{tmp_path / 'log.parquet'}'"
+    how: dict[str, Any] = {"slate": "s", "rewards": "rs", "propensities": "mu"}
+    how |= {"independent": True, "context": "young"}
+    log = slates.read(query, **how)
+    found, of_file = slates.learn(log), slates.learn(slates.read(table, **how))
+    assert found.evaluation.value == of_file.evaluation.value
+    assert found.evaluation.lower == of_file.evaluation.lower
+    # of the query itself, and of another copy, it has seen rows
+    for rows in (log, log.split().test, log.split().train):
+        again = slates.evaluate(rows, found.policy, estimator="independent")
+        assert again.no_interval is not None
+        assert again.no_interval.kind == "in-sample"
 
 
 def test_the_last_rows_are_held_out_if_the_logger_learned() -> None:

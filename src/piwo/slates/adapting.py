@@ -30,7 +30,6 @@ from piwo.slates.result import SlateEvaluation
 from piwo.slates.rows import Codes, SlateRows
 from piwo.slates.sums import SlateSums, reduce_slates
 from piwo.slates.validation import USER_BEHAVIORS, SlateReader
-from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment
 
 __all__ = ["SlateAdaptation", "adapt"]
@@ -129,6 +128,7 @@ def adapt(
     check_delta(delta)
     check_seed("random_state", random_state)
     _require_fit(log)
+    log = log.in_fixed_order()
     features = log.position(1).features
     assert features is not None
     model = _fitted(log, policy, _Folds(features, folds, random_state), depth)
@@ -173,11 +173,6 @@ def _require_fit(log: SlateLog) -> None:
             f"the logger of {log.name} learned from earlier rows, so that parts of the rows depend "
             "on each other, and no tree is fitted to other rows than those it weights; use "
             "slates.evaluate with one estimator"
-        )
-    if isinstance(log.source, Cluster) or not log.source.steady:
-        raise UsageError(
-            f"folds of {log.name} need rows that come in the same order at every pass, such as a "
-            "Parquet file; write it to one"
         )
 
 

@@ -520,8 +520,13 @@ def reason_against(
 
 def shares_rows(log: SlateLog, other: Any) -> bool:
     """Whether a slate log may have rows of another one."""
-    if not isinstance(other, SlateLog) or other.source is not log.source:
+    if not isinstance(other, SlateLog):
         return False
+    if (other.origin or other.source) is not (log.origin or log.source):
+        return False
+    if other.source is not log.source:
+        # copies of a query may have other orders
+        return True
     mine, theirs = log.selector, other.selector
     if isinstance(mine, HeldOut) and isinstance(theirs, HeldOut):
         return replace(mine, test=not mine.test) != theirs

@@ -29,7 +29,9 @@ from piwo.messages import argument
 from piwo.slates.policies import FromColumns
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.validation import SlateColumns, SlateReader, check_list, numbered
+from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
+from piwo.sources.spool import spooled
 
 __all__ = ["SlateLog", "alpha_of"]
 
@@ -59,6 +61,8 @@ class SlateLog:
     """Which rows it has; None: all of the source."""
     grouped: dict[int, Source] = field(default_factory=dict, compare=False)
     """id of a source -> its rows by unit."""
+    origin: Source | None = None
+    """The source of which its own is a copy in a fixed order; None: it is none."""
     samples: dict[Any, Any] = field(default_factory=dict, compare=False)
     """What is known of its rows; see `piwo.slates.provenance`."""
 
@@ -217,10 +221,27 @@ class SlateLog:
 
         return position_log(self, position)
 
+    def in_fixed_order(self) -> SlateLog:
+        """Return the log; of a query, which may give another order at the next pass, a copy.
+
+        Raises:
+            UsageError: for rows in a cluster.
+        """
+        if isinstance(self.source, Cluster):
+            raise UsageError(
+                f"{self.name} cannot be split: rows in a cluster come in no fixed order; write "
+                "them to Parquet files and read those"
+            )
+        if self.source.steady:
+            return self
+        copy = spooled(self.source, self.source.schema.names)
+        return replace(self, source=copy, origin=self.source)
+
     def split(self, holdout: float = 0.5, seed: int = 0) -> Split[SlateLog]:
         """Return two parts: rows to learn from, and held-out rows to evaluate on.
 
-        The held-out rows are the last ones if the logger learned (`logger="learning"`): what is
+        The rows of a query are copied, to memory or a temporary file, in the order of one pass. The
+        held-out rows are the last ones if the logger learned (`logger="learning"`): what is
         learned from later rows would not be fixed before the earlier ones.
 
         Args:
@@ -231,22 +252,20 @@ class SlateLog:
             UsageError: for a part of a log, or rows in a cluster, which have no fixed numbers.
         """
         check_split(holdout, seed, 0, tail=False)
-        if self.selector is not None or not self.source.steady:
-            raise UsageError(
-                f"{self.name} cannot be split: expected a whole log whose rows come in the same "
-                "order at every pass, such as a Parquet file"
-            )
+        if self.selector is not None:
+            raise UsageError(f"{self.name} cannot be split: expected a whole log, not a part")
         held_out = HeldOut(holdout, seed)
         if self.learning == "learning" and self.columns.unit is not None:
             raise UsageError(
                 f"{self.name} cannot be split: its logger learned, so that the last rows would be "
                 f"held out, and units ({argument('unit')}) have rows in both parts"
             )
+        whole = self.in_fixed_order()
         if self.learning == "learning":
-            rows = len(self)
+            rows = len(whole)
             held_out = replace(held_out, cut=rows - math.floor(holdout * rows))
-        train = replace(self, selector=replace(held_out, test=False))
-        test = replace(self, selector=held_out)
+        train = replace(whole, selector=replace(held_out, test=False))
+        test = replace(whole, selector=held_out)
         counts = len(train), len(test)
         if min(counts) == 0:
             raise DataError(
