@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow.parquet as pq
 import pytest
 
 import piwo
@@ -91,6 +92,8 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
         ("/decide", b'{"context": {"x": NaN}}', "not a JSON object"),
         ("/decide", b'{"context": {}, "context": {}}', "has 'context' twice"),
         ("/decide", b'{"contex": {}}', "key 'contex', expected context and eligible"),
+        ("/decide", b'{"x": 1}', "key 'x', expected context and eligible; put the columns"),
+        ("/decide", b"{}", "expected the columns that the policy looks at (1); send"),
         ("/decide", b'{"context": {}}', "'x' is missing"),
         ("/decide", b'{"context": {"x": "1"}}', "expected a number"),
         ("/decide", b'{"context": 3}', "expected a mapping"),
@@ -130,7 +133,7 @@ def test_a_fault_shows_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(policy(), uncertified=True)
     monkeypatch.setattr(server, "choose", broken)
     with client(server) as web:
-        found = web.post("/decide", json={})
+        found = web.post("/decide", json={"context": {"x": 1}})
     assert found.status_code == 500
     assert "secret" not in found.text
 
@@ -167,7 +170,15 @@ def test_a_full_disk_gives_503_and_recovers(
         assert web.post("/reward", json=reward).status_code == 200
         assert web.get("/health").json()["status"] == "ok"
     log = piwo.read(tmp_path / "log")
-    assert log.source.table.column("decision_id").to_pylist() == [first["decision_id"]]  # type: ignore[attr-defined]
+    written = pq.read_table(list(log.source.paths))  # type: ignore[attr-defined]
+    assert written.column("decision_id").to_pylist() == [first["decision_id"]]
+
+
+def test_a_policy_without_features_needs_no_context(tmp_path: Path) -> None:
+    server = Server(Constant("b", LABELS), tmp_path / "log", uncertified=True)
+    with client(server) as web:
+        found = web.post("/decide", json={})
+    assert (found.status_code, found.json()["action"]) == (200, "b")
 
 
 def test_health_looks_whether_the_log_can_be_written_again(

@@ -1,6 +1,7 @@
 """What was acknowledged is read, whatever happens to the process or the disk."""
 
 import errno
+import gc
 import json
 import os
 import signal
@@ -73,7 +74,9 @@ def logged(folder: Path) -> tuple[set[str], set[str]]:
     """The ids of the decisions in a folder, and of those with a reward."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PiwoWarning)
-        table = piwo.read(folder).source.table  # type: ignore[attr-defined]
+        log = piwo.read(folder)
+    # A temporary file, which is there as long as the log.
+    table = pq.read_table(list(log.source.paths))  # type: ignore[attr-defined]
     ids = table.column("decision_id").to_pylist()
     assert len(ids) == len(set(ids))
     earned = table.column("reward").to_pylist()
@@ -426,3 +429,24 @@ def test_a_window_is_over_some_seconds_before_the_folder_is_listed(tmp_path: Pat
         log.decisions([decision(1), decision(2, edge)])
         with pytest.warns(PiwoWarning, match="1 decisions are left out"):
             piwo.read(tmp_path)
+
+
+def test_rows_are_joined_in_a_file_that_goes_with_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = tmp_path / "space"
+    space.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(space))
+    with LogWriter(tmp_path / "log", ACTIONS, Features(())) as writer:
+        writer.decisions([decision(1)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PiwoWarning)
+        log = piwo.read(tmp_path / "log")
+        again = piwo.read(tmp_path / "log")
+    assert log.source.name == str(tmp_path / "log")
+    assert len(list(space.rglob("joined.parquet"))) == 2
+    # A checkpoint resumes, though the file is another one.
+    assert log.source.source_id() == again.source.source_id()
+    del log, again
+    gc.collect()
+    assert list(space.iterdir()) == []

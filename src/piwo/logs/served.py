@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 
@@ -25,8 +25,10 @@ from piwo.logs.actions import Actions
 from piwo.logs.options import Logger
 from piwo.messages import argument
 from piwo.sources.duckdb_errors import duckdb_errors
+from piwo.sources.parquet import ParquetSource
+from piwo.sources.query import quoted
 from piwo.sources.source import Source
-from piwo.sources.table import TableSource
+from piwo.sources.temporary import TemporaryFolder
 from piwo.visible import without_secrets
 
 __all__ = [
@@ -69,6 +71,11 @@ Piece = Literal["decisions", "rewards"]
 _TYPES = {"number": pa.float64(), "text": pa.string(), "vector": pa.list_(pa.float64())}
 _BLOCK_BYTES = 2**24
 """Of JSON lines that are parsed at once; a line must fit."""
+_JOIN_MEMORY = "1GB"
+"""For the join of decisions and rewards; the rest goes to disk."""
+_JOIN_THREADS = 4
+"""At most, so that each has enough of that memory."""
+_ROWS_A_GROUP = 2**16
 _ATTEMPTS = 5
 """How often a folder is listed again: its writer may complete a piece between listing and
 reading."""
@@ -209,18 +216,23 @@ def served_log(source: Any) -> ServedLog | None:
     manifest = manifest_of(folder)
     if manifest is None:
         return None
-    # A reward of before this moment is in the files that are listed after it.
-    until = datetime.now(UTC) - _MARGIN
-    decisions = _pieces(folder, "decisions", manifest)
-    rewards = _pieces(folder, "rewards", manifest)
-    table = _joined(decisions, rewards, manifest, until, str(folder))
     roles: dict[str, Any] = {"context": list(manifest.context), "time": "time"}
     if manifest.unit is not None:
         roles["unit"] = manifest.unit
     else:
         roles["key"] = "decision_id"
-    table = _optional_lists(table, roles, manifest)
-    made = TableSource(table, str(folder))
+    # The rows are joined on disk, as they may be more than fit in memory.
+    space = TemporaryFolder()
+    # A reward of before this moment is in the files that are listed after it.
+    until = datetime.now(UTC) - _MARGIN
+    decisions = _pieces(folder, "decisions", manifest, space)
+    rewards = _pieces(folder, "rewards", manifest, space)
+    files = (decisions.values(), rewards.values())
+    with _Join(*files, manifest, until, str(folder), space) as join:
+        roles |= join.lists()
+        made = join.rows()
+    made.name, made.folder = str(folder), space
+    made.copied_from = (*decisions, *rewards)
     return ServedLog(made, manifest.actions, manifest.reward_range, roles)
 
 
@@ -258,30 +270,20 @@ def logger_of(declared: Logger | None, served: ServedLog | None, source: Source)
     return "learning"
 
 
-def _optional_lists(table: pa.Table, roles: dict[str, Any], manifest: Manifest) -> pa.Table:
-    """Return the table without lists that no row has; add the roles of the others."""
-    some = table.column("eligible")
-    if some.null_count == len(some):
-        table = table.drop_columns(["eligible"])
-    else:
-        if some.null_count:
-            every = pa.scalar(list(manifest.actions), some.type)
-            table = table.set_column(
-                table.schema.get_field_index("eligible"), "eligible", some.fill_null(every)
-            )
-        roles["eligible"] = "eligible"
-    if table.column("propensities").null_count:
-        return table.drop_columns(["propensities"])
-    roles["propensities"] = "propensities"
-    roles["propensity"] = "propensity"
-    return table
+def _pieces(
+    folder: Path, piece: Piece, manifest: Manifest, space: TemporaryFolder
+) -> dict[str, str]:
+    """Return the files of one kind in a folder -> Parquet files with their rows.
 
-
-def _pieces(folder: Path, piece: Piece, manifest: Manifest) -> pa.Table:
-    """Return all rows of one kind in a folder."""
+    Args:
+        folder: where they are.
+        piece: the kind.
+        manifest: of the folder.
+        space: for copies of files that are still lines.
+    """
     for _ in range(_ATTEMPTS):
         try:
-            return _listed(folder, piece, manifest)
+            return _listed(folder, piece, manifest, space)
         except FileNotFoundError:
             # Its writer has completed a piece in the meantime.
             continue
@@ -290,27 +292,62 @@ def _pieces(folder: Path, piece: Piece, manifest: Manifest) -> pa.Table:
     )
 
 
-def _listed(folder: Path, piece: Piece, manifest: Manifest) -> pa.Table:
-    import pyarrow.parquet as pq
-
+def _listed(
+    folder: Path, piece: Piece, manifest: Manifest, space: TemporaryFolder
+) -> dict[str, str]:
     schema = manifest.schema(piece)
     # Listed once: a piece whose lines vanish afterwards is an error, and the folder is read again.
     names = set(os.listdir(folder))  # noqa: PTH208 (one snapshot of names)
-    tables = []
+    found: dict[str, str] = {}
     for name in sorted(names):
         path = folder / name
         if not name.startswith(f"{piece}-"):
             continue
         if path.suffix == ".parquet":
-            try:
-                tables.append(pq.read_table(path, partitioning=None).select(schema.names))
-            except (pa.ArrowException, KeyError) as cause:
-                raise FileError(
-                    f"{without_secrets(path)!r} cannot be read as Parquet ({cause}); copy it again"
-                ) from None
+            _check_piece(path, schema)
+            found[str(path)] = str(path)
         elif path.suffix == ".jsonl" and f"{path.stem}.parquet" not in names:
-            tables.append(piece_table(acknowledged_bytes(path), schema, path))
-    return pa.concat_tables([schema.empty_table(), *(x.cast(schema) for x in tables)])
+            table = piece_table(acknowledged_bytes(path), schema, path)
+            found[str(path)] = _copied(table, space, path.stem)
+    return found
+
+
+def _copied(table: pa.Table, space: TemporaryFolder, name: str) -> str:
+    """Write rows to a file in the folder for temporary files, and return its path."""
+    import pyarrow.parquet as pq
+
+    path = str(space.path / f"{name}.parquet")
+    try:
+        with pq.ParquetWriter(path, table.schema) as writer:
+            writer.write_table(table)
+    except OSError as cause:
+        raise FileError(
+            f"the rows that are joined do not fit on disk at {str(space.path)!r} ({cause}); make "
+            "room, or set TMPDIR"
+        ) from None
+    return path
+
+
+def _check_piece(path: Path, schema: pa.Schema) -> None:
+    """Raise if a piece is damaged, or lacks columns."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for group in range(file.num_row_groups):
+                file.read_row_group(group, schema.names)
+            written = file.schema_arrow
+        missing = [name for name in schema.names if name not in written.names]
+    except (pa.ArrowException, OSError) as cause:
+        if isinstance(cause, FileNotFoundError):
+            raise
+        missing, reason = [], str(cause)
+    else:
+        reason = f"it has no column {missing[0]!r}" if missing else ""
+    if reason:
+        raise FileError(
+            f"{without_secrets(path)!r} cannot be read as Parquet ({reason}); copy it again"
+        )
 
 
 def acknowledged_bytes(path: Path) -> bytes:
@@ -364,43 +401,137 @@ def piece_table(data: bytes, schema: pa.Schema, path: Path) -> pa.Table:
         ) from None
 
 
-def _joined(
-    decisions: pa.Table, rewards: pa.Table, manifest: Manifest, until: datetime, name: str
-) -> pa.Table:
-    """Return the decisions whose window is over, with their rewards, in the order of time."""
-    import duckdb
+class _Join:
+    """The decisions whose window is over, and their rewards, on a DuckDB connection.
 
-    if not len(decisions):
-        raise DataError(f"no rows in {without_secrets(name)!r}, expected at least one decision")
-    inside = closed = "true"
-    if manifest.window is not None:
-        width = f"to_microseconds({round(manifest.window * 1e6)})"
-        inside = f"r.time >= d.time and r.time <= d.time + {width}"
-        closed = f"d.time + {width} <= ?::TIMESTAMPTZ"
-    rewarded = f"""
-        select decision_id, {SEVERAL[manifest.several]} as reward
-        from (select r.* from rewards r join decisions d using (decision_id) where {inside})
-        group by decision_id
+    Args:
+        decisions: Parquet files.
+        rewards: Parquet files.
+        manifest: of the folder.
+        until: rewards of before this time are known.
+        name: of the folder, for errors.
+        space: for what does not fit in memory, and the result.
     """
-    sql = f"""
-        select d.*, w.reward as reward
-        from decisions d left join ({rewarded}) w using (decision_id)
-        where {closed} order by d.time, d.decision_id
-    """
-    with duckdb_errors(name), duckdb.connect() as connection:
-        connection.execute("set timezone = 'UTC'")
-        connection.register("decisions", decisions)
-        connection.register("rewards", rewards)
-        values = [until] if manifest.window is not None else []
-        found = connection.sql(sql, params=values).to_arrow_table()
-    _say_what_is_open(len(decisions) - len(found), found.column("reward").null_count, manifest)
-    if not len(found):
-        raise DataError(
-            f"the reward of no decision in {without_secrets(name)!r} is settled: its window is "
-            f"{manifest.window:g} s; read it later"
+
+    def __init__(
+        self,
+        decisions: Iterable[str],
+        rewards: Iterable[str],
+        manifest: Manifest,
+        until: datetime,
+        name: str,
+        space: TemporaryFolder,
+    ) -> None:
+        import duckdb
+
+        self._manifest, self._name, self._space = manifest, name, space
+        self._inside = self._closed = "true"
+        if manifest.window is not None:
+            width = f"to_microseconds({round(manifest.window * 1e6)})"
+            self._inside = f"r.time >= d.time and r.time <= d.time + {width}"
+            self._closed = f"d.time + {width} <= '{until.isoformat()}'::TIMESTAMPTZ"
+        self._connection = duckdb.connect()
+        self._run("set timezone = 'UTC'")
+        self._run(f"set temp_directory = {_text(str(space.path))}")
+        self._run(f"set memory_limit = '{_JOIN_MEMORY}'")
+        self._run(f"set threads = {min(os.cpu_count() or 1, _JOIN_THREADS)}")
+        pieces: dict[Piece, Iterable[str]] = {"decisions": decisions, "rewards": rewards}
+        for piece, files in pieces.items():
+            schema = manifest.schema(piece)
+            # A query needs at least one file.
+            empty = _copied(schema.empty_table(), space, piece)
+            listed = ", ".join(map(_text, (empty, *files)))
+            columns = ", ".join(map(quoted, schema.names))
+            self._run(
+                f"create view {piece} as select {columns} from read_parquet([{listed}], "
+                "union_by_name = true, hive_partitioning = false)"
+            )
+        self._columns = "d.*"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def lists(self) -> dict[str, str]:
+        """Return the roles of lists that the rows have, and say what is left out.
+
+        Raises:
+            DataError: if there is no row.
+        """
+        ((every, rows, eligible, propensities),) = self._run(
+            f"select count(*), count(*) filter ({self._closed}), "
+            f"count(eligible) filter ({self._closed}), "
+            f"count(propensities) filter ({self._closed}) from decisions d"
         )
-    place = found.schema.get_field_index("reward")
-    return found.set_column(place, "reward", found.column("reward").fill_null(manifest.absent))
+        if not every:
+            raise DataError(
+                f"no rows in {without_secrets(self._name)!r}, expected at least one decision"
+            )
+        unrewarded = 0
+        if self._manifest.window is None:
+            ((unrewarded,),) = self._run(
+                "select count(*) from decisions d anti join rewards using (decision_id)"
+            )
+        _say_what_is_open(every - rows, unrewarded, self._manifest)
+        if not rows:
+            raise DataError(
+                f"the reward of no decision in {without_secrets(self._name)!r} is settled: its "
+                f"window is {self._manifest.window:g} s; read it later"
+            )
+        roles, left_out = {}, []
+        if eligible:
+            roles["eligible"] = "eligible"
+        else:
+            left_out.append("eligible")
+        if propensities == rows:
+            roles |= {"propensities": "propensities", "propensity": "propensity"}
+        else:
+            left_out.append("propensities")
+        excluded = f" exclude ({', '.join(left_out)})" if left_out else ""
+        replaced = ""
+        if eligible < rows and eligible:
+            labels = ", ".join(map(_literal, self._manifest.actions))
+            replaced = f" replace (coalesce(d.eligible, [{labels}]) as eligible)"
+        self._columns = f"d.*{excluded}{replaced}"
+        return roles
+
+    def rows(self) -> ParquetSource:
+        """Return the rows in the order of time, in a file."""
+        manifest = self._manifest
+        path = str(self._space.path / "joined.parquet")
+        rewarded = f"""
+            select decision_id, {SEVERAL[manifest.several]} as reward
+            from (
+                select r.* from rewards r join decisions d using (decision_id) where {self._inside}
+            )
+            group by decision_id
+        """
+        self._run(f"""
+            copy (
+                select {self._columns},
+                    coalesce(w.reward, {_literal(manifest.absent)}::DOUBLE) as reward
+                from decisions d left join ({rewarded}) w using (decision_id)
+                where {self._closed} order by d.time, d.decision_id
+            ) to {_text(path)} (format parquet, row_group_size {_ROWS_A_GROUP})
+        """)
+        return ParquetSource([path])
+
+    def _run(self, sql: str) -> list[Any]:
+        with duckdb_errors(self._name):
+            found: list[Any] = self._connection.execute(sql).fetchall()
+        return found
+
+
+def _text(text: str) -> str:
+    """Return a text for SQL."""
+    return quoted(text, "'")
+
+
+def _literal(value: Any) -> str:
+    """Return a label or a number for SQL."""
+    return _text(value) if isinstance(value, str) else repr(value)
 
 
 def _say_what_is_open(waiting: int, unrewarded: int, manifest: Manifest) -> None:

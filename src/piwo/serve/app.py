@@ -22,8 +22,9 @@ from piwo._version import __version__
 from piwo.checks import each_once
 from piwo.errors import FileError, PiwoError, UsageError
 from piwo.messages import argument
+from piwo.policies import Policy
 from piwo.serve.log_writer import LogWriter
-from piwo.serve.server import FileState, Server, file_state
+from piwo.serve.server import FileState, Server, features_of, file_state
 
 __all__ = ["MOST_BYTES", "application", "run"]
 
@@ -132,6 +133,8 @@ class _Site:
     async def decide(self, body: Mapping[str, Any]) -> _Result:
         """Return an action, after it was logged."""
         _only(body, "context", "eligible")
+        if "context" not in body:
+            _require_no_context(self.server.policy)
         chosen = self.server.choose(body.get("context", {}), body.get("eligible"))
         self.counts.unseen += chosen.unseen
         if self.server.log is not None:
@@ -424,7 +427,23 @@ def _only(body: Mapping[str, Any], *names: str) -> None:
     """Raise for keys that a request does not have."""
     odd = sorted(body.keys() - set(names))
     if odd:
-        raise UsageError(f"the body has the key {odd[0]!r:.80}, expected {' and '.join(names)}")
+        advice = ""
+        if "context" in names:
+            advice = '; put the columns of the context inside of "context": {...}'
+        raise UsageError(
+            f"the body has the key {odd[0]!r:.80}, expected {' and '.join(names)}{advice}"
+        )
+
+
+def _require_no_context(policy: Policy) -> None:
+    """Raise if a policy looks at a context, which a request did not have."""
+    columns = features_of(policy).columns
+    if columns:
+        shown = json.dumps({"context": dict.fromkeys(columns[:8], "...")})
+        raise UsageError(
+            "the body has no key 'context', expected the columns that the policy looks at "
+            f"({len(columns)}); send {shown}"
+        )
 
 
 def _writer(

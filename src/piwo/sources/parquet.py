@@ -140,6 +140,8 @@ class ParquetSource:
         self.folder: object = None
         # How many lines of the files that its rows were copied from are not rows, by reason.
         self.skipped: Mapping[str, int] = {}
+        # The files that its rows were copied from, by which they are known; none: no copies.
+        self.copied_from: tuple[str, ...] = ()
         self.paths = tuple(paths)
         self.name = name_of(paths)
         self._metadata, self._schemas = [], []
@@ -221,7 +223,7 @@ class ParquetSource:
         groups: list[int] = []
         for file in self._metadata:
             groups += [file.row_group(i).num_rows for i in range(file.num_row_groups)]
-        return ("parquet", *states_of_files(self.paths), tuple(groups))
+        return ("parquet", *states_of_files(self.copied_from or self.paths), tuple(groups))
 
     def require_same(self, columns: Sequence[str]) -> None:
         """Raise unless each of these columns is in every file, with types of one family.
