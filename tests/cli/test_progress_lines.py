@@ -50,6 +50,17 @@ def test_a_silence_shows_the_time_left_of_a_stage(monkeypatch) -> None:
     assert lines[0] == "piwo: certifying 3 policies (0 s, about 20 s left)"
 
 
+def test_an_estimate_that_is_over_says_finishing() -> None:
+    lines: list[str] = []
+    with progress.stage_lines(lines.append, every=True):
+        report_stage(Stage("learned 1 of 3: quick", done=True, left=0.2))
+        report_stage(Stage("learned 2 of 3: slow", done=True, left=0.0))
+    assert lines == [
+        "piwo: learned 1 of 3: quick (0 s, about 1 s left)",
+        "piwo: learned 2 of 3: slow (0 s, finishing)",
+    ]
+
+
 def test_interrupted_learning_ends_with_a_policy(learnable: Path, roles, tmp_path: Path) -> None:
     out = tmp_path / "p.piwo"
     words = ["learn", learnable, *roles, "--context", "user x,shop", "--out", out]
@@ -62,6 +73,7 @@ def test_interrupted_learning_ends_with_a_policy(learnable: Path, roles, tmp_pat
     assert process.returncode == 0
     assert b"interrupted: finishing with what was learned" in err
     assert b"not tried: slow" in printed
+    assert f"interrupted: saved the best of what was learned to {out}".encode() in printed
     saved = library.policies.load_with_metadata(out)
     assert saved.metadata["training"]["not_tried"] == ["slow, IX gamma=0.1"]
     assert saved.metadata["certificate"]["certified"]

@@ -32,7 +32,7 @@ HELP = """Evaluate, learn and certify policies from logged decisions.
 
 Exit codes: 0 done; 1 done, but the log is unfit, --gate refused a policy, or
 monitor certifies none; 2 wrong usage, or
-unusable data or files; 130 interrupted, 143 terminated.
+unusable data or files; 130 interrupted without an answer, 143 terminated.
 
 Every option can also be set in piwo.toml, in [tool.piwo] of pyproject.toml, or by an environment
 variable such as PIWO_REWARD.

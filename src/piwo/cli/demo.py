@@ -18,7 +18,7 @@ from piwo.cli.output_path import check_outputs
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.policies import Constant, LinearGreedy, Policy, Uniform
 from piwo.simulate import ClassificationBandit
-from piwo.visible import table
+from piwo.visible import table, visible
 
 __all__ = ["activation", "demo"]
 
@@ -45,9 +45,9 @@ def demo(
     document: dict[str, Any] = {"policy": str(out), "log": str(path)}
 
     def show(title: str, *lines: str, **facts: Any) -> None:
-        """Print one section as soon as its results are known, unless JSON was asked for."""
+        """Print one section as soon as its results are known, unless less was asked for."""
         document.update(facts)
-        if not output.json:
+        if not (output.json or output.quiet):
             indented = [f"   {line}" for line in lines]
             on_stdout("\n".join([title, *indented, ""]))
 
@@ -56,6 +56,8 @@ def demo(
     _evaluate(show, log, bandit, greedy)
     _learn(show, log, bandit, out, path)
     _act(show, bandit, out)
+    if output.quiet:
+        return Answer(f"wrote {visible(path)} and {visible(out)}", document)
     return Answer("\n".join(_commands(out, path)), document)
 
 

@@ -62,7 +62,7 @@ def learn(
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
-    """Learn a policy, certify it on held-out rows, and save both."""
+    """Learn a policy, certify it on held-out rows, save both; Ctrl-C saves the best."""
     terms.require_gate(gate)
     if gate:
         columns.check_gate()
@@ -97,7 +97,7 @@ def learn(
     # A refused policy must not run, and the one that runs today may be in this file.
     if not refused:
         learner.policy_.save(out, metadata=metadata)
-    saved = _saved_line(out, certificate, report.stays)
+    saved = _saved_line(out, certificate, report)
     proved = report.stays is None
     closing = after_learn(
         out, log[0], columns.eligible, learner.policy_, saved, refused=refused, proved=proved
@@ -246,21 +246,25 @@ def _by_segment(
     return replace(certificate, segments=segments, notes=(*certificate.notes, note))
 
 
-def _saved_line(out: Path, certificate: Certificate, stays: str | None) -> str:
+def _saved_line(out: Path, certificate: Certificate, report: LearningReport) -> str:
     """Return which policy was saved, and whether it is certified.
 
     Args:
         out: the file.
         certificate: stored with the policy.
-        stays: the policy to keep, in words, if no other was certified better.
+        report: of the learner.
     """
-    if stays is not None:
-        return f"no policy was certified better: saved {stays} to {visible(out)}"
+    # What the table of candidates shows is not all that there would have been.
+    saved = "saved"
+    if report.facts.get("interrupted"):
+        saved = "interrupted: saved the best of what was learned"
+    if report.stays is not None:
+        return f"no policy was certified better: {saved} {report.stays} to {visible(out)}"
     if certificate.certified is None:
-        return f'saved to {visible(out)}: nothing is proved for it, see "about" and the note'
+        return f'{saved} to {visible(out)}: nothing is proved for it, see "about" and the note'
     if not certificate.certified:
-        return f"saved to {visible(out)}: not certified better than {certificate.over}"
-    return f"saved to {visible(out)}"
+        return f"{saved} to {visible(out)}: not certified better than {certificate.over}"
+    return f"{saved} to {visible(out)}"
 
 
 def _report_lines(report: LearningReport, certificate: Certificate, explain: bool) -> list[str]:

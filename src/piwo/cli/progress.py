@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -151,7 +152,8 @@ def stage_lines(
         written = time.monotonic()
         when = f"{written - started:.0f} s"
         if left is not None:
-            when += f", about {left:.0f} s left"
+            # "0 s left" would be false, whatever the estimate is.
+            when += f", about {math.ceil(left)} s left" if left > 0.0 else ", finishing"
         write(f"piwo: {text} ({when})")
 
     def report(stage: Stage) -> None:

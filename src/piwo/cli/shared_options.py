@@ -50,7 +50,7 @@ class OutputOptions:
             show_default=False,
         ),
     ] = False
-    quiet: Annotated[bool, Parameter(help="Print no progress and no warnings.")] = False
+    quiet: Annotated[bool, Parameter(help="Print the answer and errors alone.")] = False
     debug: Annotated[bool, Parameter(help="Print the traceback of an error.")] = False
 
 

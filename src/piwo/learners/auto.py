@@ -340,6 +340,8 @@ class Auto(SplitLearner):
         facts: dict[str, Any] = {"chosen": self.chosen_, "refitted": self.refitted_}
         if self.not_tried_:
             facts["not_tried"] = list(self.not_tried_)
+        if self._interrupted:
+            facts["interrupted"] = True
         return LearningReport(
             lines=(
                 f"learned from {made.training_rows:,} rows, certified on {made.rows:,} others",
@@ -512,6 +514,8 @@ class Auto(SplitLearner):
     def _note(self, schedule: Schedule) -> None:
         """Record what was not tried."""
         self.not_tried_ = (*schedule.not_tried, *schedule.left_out)
+        # Afterwards, nothing is missing.
+        self._interrupted = schedule.interrupted and bool(schedule.not_tried)
         if schedule.note is not None:
             made = self.certificate_
             self.certificate_ = replace(made, notes=(*made.notes, schedule.note))

@@ -217,9 +217,14 @@ class Schedule:
 
     def _report(self, path: Sequence[Candidate], done: int, count: int) -> None:
         """Report that the candidates of a path are learned."""
-        left = self.elapsed / done * (count - done)
-        if self._seconds is not None:
-            left = max(0.0, min(left, self._seconds - self.elapsed))
+        left = None
+        # Certificates are made after the last candidate: how long that takes is not known.
+        if done < count:
+            left = self.elapsed / done * (count - done)
+            if self._again:
+                left += max(self._took.values())
+            if self._seconds is not None:
+                left = max(0.0, min(left, self._seconds - self.elapsed))
         names = "; ".join(one.label for one in path)
         report_stage(Stage(f"learned {done} of {count}: {names}", done=True, left=left))
 

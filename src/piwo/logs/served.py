@@ -249,6 +249,7 @@ def logger_of(declared: Logger | None, served: ServedLog | None, source: Source)
     Warns:
         PiwoWarning: for several policies.
 
+    >>> from piwo.sources.table import TableSource
     >>> source = TableSource(pa.table({"policy": ["1f", "1f", None]}))
     >>> logger_of(None, ServedLog(source, ("a",), (0.0, 1.0)), source) is None
     True
