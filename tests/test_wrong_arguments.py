@@ -758,7 +758,6 @@ CALLS: dict[str, Call] = {
             "depth": 1,
             "folds": 2,
             "self_normalized": False,
-            "delta": 0.05,
             "random_state": 0,
             "name": "one",
         },

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from piwo.checks import check_count, check_delta, check_flag, check_kind, check_seed
+from piwo.checks import check_count, check_flag, check_kind, check_seed
 from piwo.engines.engine import fold
 from piwo.engines.task import Task
 from piwo.errors import DataError, UsageError
@@ -58,7 +58,6 @@ def adapt(
     depth: int = 3,
     folds: int = 5,
     self_normalized: bool = False,
-    delta: float = 0.05,
     random_state: int = 0,
     name: str | None = None,
 ) -> SlateAdaptation:
@@ -75,19 +74,19 @@ def adapt(
     are in the leaf, s^2 is the variance of Y, and b^2 = max(0, D^2 - S^2/n) the squared bias, D and
     S^2 mean and variance of the difference from the Y of whole slates ("standard", without bias).
     The bias of "independent" is that of "cascade" and the one against it together: "cascade"
-    varies less than "standard", so that this is estimated better.
+    usually varies less than "standard", so that this is estimated better.
 
-    Assumes that the trees say rightly what the reward of a slot depends on. Nothing certifies that:
-    there is an asymptotic interval, and no other.
+    There is no interval: the trees trade bias for variance, and accept a bias about as large as the
+    error that they save. The standard error is that of the weighted mean, without this bias. For a
+    bound use "standard" in `piwo.slates.evaluate`, which has no bias.
 
     Args:
         log: of `slates.read`, with rewards of slots, context, and the probabilities that the
             estimators "standard", "cascade" and "independent" need.
         policy: the target.
         depth: most splits above a leaf; 0: one behavior for all rows.
-        folds: K, the parts of the rows, by row number or unit.
+        folds: K, the parts of the rows, by row number.
         self_normalized: see `piwo.slates.evaluate`.
-        delta: error probability of the interval.
         random_state: seed of the folds.
         name: what to call the policy in the result.
 
@@ -97,8 +96,8 @@ def adapt(
 
     Raises:
         DataError: for rows that break a rule, and for fewer than 100 of them.
-        UsageError: if log or policy lack the probabilities, for a log without context, whose logger
-            learned, or in a cluster.
+        UsageError: if log or policy lack the probabilities, for a log without context, with units
+            or sampling weights, whose logger learned, or in a cluster.
 
     >>> import piwo
     >>> log = piwo.slates.read(
@@ -125,7 +124,6 @@ def adapt(
     check_count("depth", depth, 0, "the most splits above a leaf")
     check_count("folds", folds, 2, "the number of folds")
     check_flag("self_normalized", self_normalized)
-    check_delta(delta)
     check_seed("random_state", random_state)
     _require_fit(log)
     log = log.in_fixed_order()
@@ -147,14 +145,24 @@ def adapt(
     )
     (state,) = reduce_slates(log, [task])
     shown_as = name or type(policy).__name__
-    found = finished(log, policy, task, state, "normal", delta, bool(self_normalized), shown_as)
-    note = Note(
+    found = finished(log, policy, task, state, "normal", 0.05, bool(self_normalized), shown_as)
+    unknown = Note(
         f"user behaviors were estimated by trees, for each of {folds} parts of the rows from the "
-        "others; no certificate is given for them",
+        "others; they trade bias for variance, and no interval counts that bias",
         kind="chosen",
     )
+    found = replace(
+        found,
+        lower=None,
+        upper=None,
+        lower_raw=None,
+        upper_raw=None,
+        improvement_lower=None,
+        guarantee="none",
+        no_interval=found.no_interval or unknown,
+    )
     rules = tuple(tuple(tree.rules(features.names)) for tree in model.trees)
-    return SlateAdaptation(replace(found, notes=(*found.notes, note)), rules)
+    return SlateAdaptation(found, rules)
 
 
 _LEAST = 50
@@ -168,6 +176,12 @@ def _require_fit(log: SlateLog) -> None:
             f"user behaviors are estimated from the context, and {log.name} was read without; name "
             f"its columns ({argument('context', '[...]')})"
         )
+    for role in ("unit", "weight"):
+        if getattr(log.columns, role) is not None:
+            raise UsageError(
+                f"{log.name} has {argument(role)}, and the trees take rows as independent and "
+                "equally likely; use slates.evaluate with one estimator, or read the log without it"
+            )
     if log.learning == "learning":
         raise UsageError(
             f"the logger of {log.name} learned from earlier rows, so that parts of the rows depend "
@@ -185,9 +199,8 @@ class _Folds:
     seed: int
 
     def of(self, rows: SlateRows) -> npt.NDArray[np.int64]:
-        """Return the fold of each row, (n,), by its unit or its number."""
-        numbers = rows.rows if rows.units is None else rows.units
-        return (uniform(self.seed, numbers) * self.count).astype(np.int64)
+        """Return the fold of each row, (n,), by its number."""
+        return (uniform(self.seed, rows.rows) * self.count).astype(np.int64)
 
     def matrix(self, rows: SlateRows) -> Floats:
         """Return the encoded context, (n, d)."""
@@ -290,7 +303,7 @@ def _fitted(log: SlateLog, policy: SlatePolicy, folds: _Folds, depth: int) -> _M
     """Return the trees."""
     reader = log.reader(policy, context=True)
     shares = log.position_weights / log.position_weights.sum()
-    gathered = fold(log.source_by_unit, reader.names, _Gather(reader, folds, shares))
+    gathered = fold(log.source, reader.names, _Gather(reader, folds, shares))
     if gathered.refused:
         raise Refused(gathered.refused)
     rows = sum(map(len, gathered.numbers))
