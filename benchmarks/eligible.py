@@ -8,7 +8,7 @@ the time of learning `oracles.JointRidge` over reading the same columns (1,000,0
 candidates: 30 products of 4 columns of context and 5 of items, and 231 of 10 and 20); the time with
 text labels over that with whole numbers; and the peak memory with 100,000 items and 50 candidates,
 for two numbers of rows. Wanted: at least half the rows/s, at most 4 times reading, text at most
-twice the time, equal memory.
+1.5 times the time, equal memory.
 """
 
 from __future__ import annotations

@@ -20,9 +20,11 @@ from piwo.checks import a_kind, shown
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.sources.frames import whole_texts
+from piwo.sources.parquet import ParquetSource
+from piwo.sources.source import Source
 from piwo.visible import type_text
 
-__all__ = ["Actions", "Items", "Label", "is_text", "label_array"]
+__all__ = ["Actions", "Items", "Label", "by_dictionary", "is_text", "label_array"]
 
 Label = int | str
 _SHORT = 64
@@ -65,6 +67,25 @@ def label_array(values: Any, column: str = "action") -> pa.Array:
             "cannot become 1"
         )
     raise DataError(f"column {column!r} has {type_text(kind)}, expected text or whole numbers")
+
+
+def by_dictionary(source: Source, *columns: str | None) -> Source:
+    """Return the same rows, columns of text labels read as dictionaries if they are in Parquet.
+
+    Each distinct text is then searched once, not the text of each row.
+
+    Args:
+        source: the rows.
+        *columns: names of columns of labels, or of lists of labels; None: no column.
+
+    >>> from piwo.sources.table import TableSource
+    >>> table = TableSource(pa.table({"action": ["a"]}))
+    >>> by_dictionary(table, "action", None) is table
+    True
+    """
+    if not isinstance(source, ParquetSource):
+        return source
+    return source.with_dictionaries([x for x in columns if x is not None])
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -355,6 +376,11 @@ class Actions:
     def _values(self, kind: pa.DataType) -> pa.Array:
         if self._numbers(kind):
             return pa.array(self.labels, kind)
+        return self._texts
+
+    @cached_property
+    def _texts(self) -> pa.Array:
+        """The labels as text: of very many, an array takes as long as the search for a batch."""
         return pa.array(list(self._position), pa.string())
 
     def _numbers(self, kind: pa.DataType) -> bool:

@@ -13,7 +13,7 @@ from piwo.checks import a_kind, check_finite
 from piwo.engines.engine import fold
 from piwo.errors import DataError, UsageError, warn
 from piwo.logs.action_costs import ActionCosts
-from piwo.logs.actions import Actions
+from piwo.logs.actions import Actions, by_dictionary
 from piwo.logs.batch import Batch
 from piwo.logs.column_names import refuse_unknown
 from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles
@@ -678,10 +678,13 @@ class Log:
 
     @property
     def source_by_unit(self) -> Source:
-        """The source for passes that validate rows: units are whole, if the log declares them."""
+        """The source for passes that validate rows: units are whole, if the log declares them.
+
+        Without units, text labels of Parquet files are read as dictionaries.
+        """
         unit = self.columns.unit
         if unit is None:
-            return self.source
+            return by_dictionary(self.source, self.columns.action, self.columns.eligible)
         split = self.segments is not None and self.segments.column == unit
         key = (id(self.source), split or unit in self.columns.context)
         if key not in self.grouped:

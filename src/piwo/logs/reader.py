@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from piwo.engines.engine import fold
 from piwo.engines.task import Task
-from piwo.errors import DataError, FileError, warn
-from piwo.logs.actions import Actions, is_text, label_array
+from piwo.errors import DataError, warn
+from piwo.logs.actions import Actions, by_dictionary, label_array
 from piwo.logs.batch import Batch
 from piwo.logs.columns import Columns
 from piwo.logs.eligible import LISTS, is_list, ragged
@@ -26,7 +26,6 @@ from piwo.logs.labeled import is_labeled, labels_of, merged_labels
 from piwo.logs.segments import segment_labels
 from piwo.logs.units import ROW_NUMBER, UNIT_NUMBER, unit_numbers, whole_units
 from piwo.logs.validation import Schema, validate
-from piwo.sources.parquet import ParquetSource
 from piwo.sources.source import (
     BATCH_ROWS,
     Fragment,
@@ -318,17 +317,12 @@ def warn_of(findings: Sequence[Finding]) -> None:
         warn(str(finding))
 
 
-def _entries(column: str, source: Source, reader: Reader, also: Sequence[str]) -> pa.Array | None:
-    """Return the distinct entries of a column of lists."""
-    names, task = [column, *also], DistinctValues(reader, column)
-    entry = source.schema.field(column).type.value_type
-    if isinstance(source, ParquetSource) and is_text(entry) and column not in also:
-        try:
-            return fold(source.with_dictionary_of_entries(column), names, task)
-        except FileError:
-            # Of very many texts, dictionaries end within a row group.
-            return fold(source, names, task)
-    return fold(source, names, task)
+def _distinct(source: Source, column: str, reader: Reader, also: Sequence[str]) -> pa.Array | None:
+    """Return the distinct labels of a column, which may hold lists or objects of them."""
+    searched = source
+    if column not in also:
+        searched = by_dictionary(source, column)
+    return fold(searched, [column, *also], DistinctValues(reader, column))
 
 
 def learn_actions(
@@ -350,11 +344,7 @@ def learn_actions(
     kind = source.schema.field(column).type
     # Raises for types that are not labels, before anything is read.
     label_array(pa.nulls(0, kind), column)
-    searched = source
-    if isinstance(source, ParquetSource) and is_text(kind):
-        # The pass then looks at each dictionary once, not at the text of each row.
-        searched = source.with_dictionary(column)
-    found = fold(searched, [column, *also], DistinctValues(reader, column))
+    found = _distinct(source, column, reader, also)
     if found is None:
         raise DataError(f"no rows in {name}, expected at least one logged decision")
     labels = pc.drop_null(label_array(found, column)).to_pylist()
@@ -364,13 +354,13 @@ def learn_actions(
         )
     vectors = columns.propensities
     if vectors is not None and is_labeled(source.schema.field(vectors).type):
-        named = fold(source, [vectors, *also], DistinctValues(reader, vectors))
+        named = _distinct(source, vectors, reader, also)
         labels = merged_labels(labels, label_array(named, vectors).to_pylist())
     if columns.eligible is not None:
         # Raises for a type that is not that of lists of labels, before anything is read.
         empty = pa.nulls(0, source.schema.field(columns.eligible).type)
         label_array(ragged(empty, columns.eligible, LISTS)[1], columns.eligible)
-        named = _entries(columns.eligible, source, reader, also)
+        named = _distinct(source, columns.eligible, reader, also)
         # A missing entry is not a label; its row is refused when it is read.
         known = pc.drop_null(label_array(named, columns.eligible))
         labels = merged_labels(labels, known.to_pylist())

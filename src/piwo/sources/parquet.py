@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,10 @@ __all__ = ["ParquetFragment", "ParquetSource", "remote_parquet"]
 
 _UNREADABLE = (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeError)
 """What damaged files raise; a footer may hold names that are not UTF-8."""
+_MOST_BYTES = 4
+"""A text that a file holds once a row takes at least so many bytes, those of its length."""
+_LARGEST_DICTIONARY = 2**20
+"""Bytes in the file; it is searched once a batch. Most writers end dictionaries there."""
 
 
 def remote_parquet(addresses: Sequence[str]) -> QuerySource:
@@ -55,40 +60,52 @@ class ParquetFragment:
     start: int
     constant: tuple[tuple[str, pa.DataType, Any], ...] = ()
     """Name, type and value of the partition columns."""
-    dictionaries: tuple[str, ...] = ()
-    """Text columns that are read as dictionaries; batches then end where a dictionary does."""
-    entries: tuple[str, ...] = ()
-    """The path of the entries of a column of lists that are read as dictionaries, likewise."""
+    dictionaries: tuple[tuple[str, str], ...] = ()
+    """Column and path of text, or of the text in lists, that is read as dictionaries."""
 
     def records(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow batches."""
-        import pyarrow.parquet as pq
-
+        """Yield the rows as Arrow batches, cut at the same rows with dictionaries and without."""
+        done = 0
         try:
-            with pq.ParquetFile(
-                readable(self.path),
-                memory_map=True,
-                read_dictionary=[*self.dictionaries, *self.entries],
-                page_checksum_verification=True,
-            ) as file:
-                rows = _rows_at_once(file, self.groups, self.columns)
-                runs: tuple[tuple[int, ...], ...] = (self.groups,)
-                if self.entries:
-                    # Lists of one batch have one dictionary, that of their row group.
-                    runs = tuple((group,) for group in self.groups)
-                for groups in runs:
-                    # Decoded in this thread: the engine reads several fragments at once.
-                    records = file.iter_batches(rows, groups, list(self.columns), use_threads=False)
-                    for record in records:
-                        self._check_codes(record)
-                        yield self._with_constant(record)
+            try:
+                for record in self._decoded():
+                    yield record
+                    done += 1
+            except pa.ArrowNotImplementedError:
+                if not self.dictionaries:
+                    raise
+                # Arrow reads no lists in which a second dictionary begins.
+                yield from islice(replace(self, dictionaries=()).records(), done, None)
         except _UNREADABLE as cause:
             raise _unreadable(self.path, cause) from None
 
-    def _check_codes(self, record: pa.RecordBatch) -> None:
-        """Raise for codes of a damaged page, which may lie outside of its dictionary."""
-        for name in self.columns if self.entries else self.dictionaries:
+    def _decoded(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(
+            readable(self.path),
+            memory_map=True,
+            read_dictionary=[path for _, path in self.dictionaries],
+            page_checksum_verification=True,
+        ) as file:
+            rows, names = _rows_at_once(file, self.groups, self.columns), list(self.columns)
+            # Decoded in this thread: the engine reads several fragments at once.
+            if not self.dictionaries:
+                for record in file.iter_batches(rows, self.groups, names, use_threads=False):
+                    yield self._with_constant(record)
+                return
+            # Every row group has a dictionary of its own.
+            records = chain.from_iterable(
+                file.iter_batches(rows, [group], names, use_threads=False) for group in self.groups
+            )
+            for record in _of_equal_size(map(self._checked, records), rows):
+                yield self._with_constant(record)
+
+    def _checked(self, record: pa.RecordBatch) -> pa.RecordBatch:
+        """Return some rows; raise for codes of a damaged page outside of its dictionary."""
+        for name, _ in self.dictionaries:
             record[name].validate(full=True)
+        return record
 
     def _with_constant(self, record: pa.RecordBatch) -> pa.RecordBatch:
         if not self.constant:
@@ -98,6 +115,30 @@ class ParquetFragment:
             names.append(name)
             columns.append(pa.repeat(pa.scalar(value, kind), record.num_rows))
         return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def _of_equal_size(records: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches of at most `rows` rows in batches of `rows`, but for the last."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for record in records:
+        # What completes a batch; rows after it begin the next.
+        first = record.slice(0, rows - count)
+        held.append(first)
+        count += first.num_rows
+        if count == rows:
+            yield _joined(held)
+            rest = record.slice(first.num_rows)
+            held, count = [rest][: rest.num_rows], rest.num_rows
+    if count:
+        yield _joined(held)
+
+
+def _joined(records: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return batches as one, with one dictionary."""
+    if len(records) == 1:
+        return records[0]
+    return pa.Table.from_batches(records).combine_chunks().to_batches()[0]
 
 
 def _rows_at_once(file: Any, groups: Sequence[int], columns: Sequence[str]) -> int:
@@ -135,7 +176,6 @@ class ParquetSource:
         import pyarrow.parquet as pq
 
         self.dictionaries: tuple[str, ...] = ()
-        self.entries: tuple[str, ...] = ()
         # What must live as long as this source: the temporary folder that its files are in.
         self.folder: object = None
         # How many lines of the files that its rows were copied from are not rows, by reason.
@@ -168,25 +208,14 @@ class ParquetSource:
         """The files that it reads."""
         return self.paths
 
-    def with_dictionary(self, column: str) -> ParquetSource:
-        """Return the same rows with a text column read as dictionaries, which are quick to search.
+    def with_dictionaries(self, columns: Sequence[str]) -> ParquetSource:
+        """Return the same rows with columns of text, or of lists of text, read as dictionaries.
 
-        Batches are cut differently, so this is for passes that do not depend on the cut.
+        These are quick to decode and to search. Row groups that hold most texts once, and other
+        columns, are read as before; batches are cut at the same rows.
         """
         made = copy(self)
-        made.dictionaries = (column,)
-        return made
-
-    def with_dictionary_of_entries(self, column: str) -> ParquetSource:
-        """Return the same rows with the text in a column of lists read as dictionaries.
-
-        As `with_dictionary`. A file whose dictionaries end within a row group, as those of very
-        many texts do, cannot be read so: that is an error.
-        """
-        schema = self._metadata[0].schema
-        paths = [schema.column(i).path for i in range(len(schema))]
-        made = copy(self)
-        made.entries = tuple(path for path in paths if path.startswith(f"{column}."))
+        made.dictionaries = tuple(columns)
         return made
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:
@@ -197,18 +226,17 @@ class ParquetSource:
             # A batch without columns would have no rows.
             inside = self._schemas[0].names[:1]
         self.require_same(inside)
-        # A partition column is in no file.
-        dictionaries = tuple(set(self.dictionaries).intersection(inside))
         made: list[Fragment] = []
         row = 0
         for i, (path, metadata) in enumerate(zip(self.paths, self._metadata, strict=True)):
             constant = tuple((x.name, x.type, x.values[i]) for x in asked)
+            leaves = _leaves_of_text(self._schemas[i], metadata, inside, self.dictionaries)
             for groups, rows in _runs_of_groups(metadata):
-                made.append(
-                    ParquetFragment(
-                        path, groups, tuple(inside), row, constant, dictionaries, self.entries
-                    )
-                )
+                try:
+                    coded = _coded(metadata, groups, leaves)
+                except _UNREADABLE as cause:
+                    raise _unreadable(path, cause) from None
+                made.append(ParquetFragment(path, groups, tuple(inside), row, constant, coded))
                 row += rows
         return made
 
@@ -244,6 +272,55 @@ class ParquetSource:
                         f"column {name!r} has type {first} in {self.paths[0]!r} and "
                         f"{here} in {path!r}; write both files with the same types"
                     )
+
+
+def _leaves_of_text(
+    schema: pa.Schema, metadata: Any, read: Sequence[str], columns: Sequence[str]
+) -> dict[str, int]:
+    """Return column -> position in the file of plain text, or of the entries of lists of it.
+
+    None of them if one that is read is a dictionary already: Arrow cuts batches by these.
+    """
+    if any(pa.types.is_dictionary(schema.field(name).type) for name in read):
+        return {}
+    found: dict[str, int] = {}
+    # A partition column is in no file.
+    for name in (x for x in columns if x in read):
+        kind, begin = schema.field(name).type, name
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+            # The entries of a list column "p" are a column with the path "p.list.element".
+            kind, begin = kind.value_type, f"{name}."
+        if pa.types.is_dictionary(kind) or type_family(kind) != "text":
+            continue
+        leaves = []
+        for i in range(metadata.num_columns):
+            path = metadata.schema.column(i).path
+            if path == begin or (begin != name and path.startswith(begin)):
+                leaves.append(i)
+        # Names of other columns may look like its path.
+        if len(leaves) == 1:
+            found[name] = leaves[0]
+    return found
+
+
+def _coded(
+    metadata: Any, groups: Sequence[int], leaves: Mapping[str, int]
+) -> tuple[tuple[str, str], ...]:
+    """Return name and path of the columns that some row groups hold as codes, all of these."""
+    found: list[tuple[str, str]] = []
+    for name, leaf in leaves.items():
+        if all(_is_coded(metadata.row_group(x).column(leaf)) for x in groups):
+            found.append((name, metadata.schema.column(leaf).path))
+    return tuple(found)
+
+
+def _is_coded(chunk: Any) -> bool:
+    """Whether the texts of a row group are codes in a small dictionary, all or most of them."""
+    if not chunk.has_dictionary_page:
+        return False
+    size = chunk.data_page_offset - chunk.dictionary_page_offset
+    small = chunk.total_uncompressed_size < _MOST_BYTES * chunk.num_values
+    return bool(small and size <= _LARGEST_DICTIONARY)
 
 
 def _runs_of_groups(metadata: Any) -> Iterator[tuple[tuple[int, ...], int]]:
