@@ -131,6 +131,7 @@ SLATES = {
     "rs": [[1.0, 0.0], [0.5, 1.0]] * 20,
     "mu": [[0.5, 0.5], [0.5, 0.5]] * 20,
     "x": [0.0, 1.0] * 20,
+    "could": [["a", "b"]] * 40,
 }
 CCB_LOG = piwo.slates.read(
     {"s": [["a", "b"]] * 2, "rs": [[1, 0]] * 2, "mu": [[0.5, 0.5]] * 2},
@@ -726,6 +727,7 @@ CALLS: dict[str, Call] = {
         {
             "source": SLATES,
             "slate": "s",
+            "eligible": "could",
             "rewards": "rs",
             "propensities": "mu",
             "independent": True,

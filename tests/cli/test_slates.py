@@ -180,3 +180,29 @@ def test_learning_refuses_what_python_refuses(piwo, log: Path, tmp_path: Path) -
     ran = piwo("slates", log, *COLUMNS, "--context", "s", "--learn", log)
     assert ran.code == 2
     assert not out.exists()
+
+
+def test_actions_that_change_are_named_by_a_column(piwo, tmp_path: Path) -> None:
+    table = {
+        "shown": [["a", "b"], ["c"], ["b", "c"]] * 20,
+        "could": [["b", "a", "d"], ["c", "a"], ["c", "d", "b", "a"]] * 20,
+        "rs": [[1.0, 0.0], [1.0], [0.0, 1.0]] * 20,
+        "mu_above": [[1 / 3, 1 / 2], [1 / 2], [1 / 4, 1 / 3]] * 20,
+    }
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(table), path)
+    policies = {
+        "slate:c,b,a": library.slates.Deterministic(["c", "b", "a"]),
+        "uniform": library.slates.Uniform(["a", "b", "c", "d"]),
+    }
+    rows = library.slates.read(
+        str(path), slate="shown", rewards="rs", propensities="mu_above", eligible="could"
+    )
+    made = library.slates.compare(rows, policies).to_dict()
+    words = [path, *COLUMNS, "--policy", "slate:c,b,a", "--policy", "uniform"]
+    ran = piwo("slates", *words, "--eligible", "could", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    values = [one["value"] for one in ran.document["policies"]]
+    assert values == [one["value"] for one in made["evaluations"]]
+    assert values[0] == pytest.approx(2 / 3)
+    assert ran.document["log"]["columns"]["eligible"] == "could"

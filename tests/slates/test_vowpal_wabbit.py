@@ -208,7 +208,7 @@ BROKEN = {
     "a pdrop that is not a number": ccb(*GOOD, pdrop="0"),
     "a pdrop outside [0, 1)": ccb(*GOOD, pdrop=1),
     "has _outcomes twice": json.dumps(ccb(*GOOD)).replace('"c":', '"_outcomes": [], "c":'),
-    "is not like the first event (ccb, 3 actions)": ccb(*GOOD, actions=4),
+    "is not like the first event (ccb, 3 actions)": SLATES_EVENTS[0],
     "is broken JSON": '{"c": {',
 }
 
@@ -248,8 +248,7 @@ BROKEN_TEXT = {
     HEAD + "ccb slot 3:0:1 |\n": "the number of no action (3)",
     HEAD + "ccb slot 0:0:1 |\nccb slot |\n": "a label and slots without",
     HEAD + "ccb slot 0:0:1 |\nccb slot 0:0:1 |\n": "shows an action in two slots",
-    HEAD.replace("|a c", "|a d") + "ccb slot 0:0:1 |\n": "has other features of actions",
-    HEAD + "ccb action |a d\nccb slot 0:0:1 |\n": "is not like the first event (ccb, 3 actions)",
+    SLATES.split("\n\n")[0]: "is not like the first event (ccb, 3 actions)",
     "ccb shared 1 |\n": "the shared label '1'",
     "ccb shared |\nccb action 1 |\n": "the action label '1', expected none",
     "slates shared |\nslates action |\n": "the action label '', expected the number of a slot",
@@ -263,6 +262,64 @@ def test_a_broken_decision_is_refused_with_its_first_line(content: str, tmp_path
         read_vw(path)
     assert BROKEN_TEXT[content] in str(refused.value)
     assert "line 15)" in str(refused.value)
+
+
+MORE = (
+    "\nccb shared |u x:5\nccb action |a a\nccb action |a d\n"
+    "ccb slot 1:-1:0.5 |\nccb slot 0:0:1 |\n\n"
+    "ccb shared |u x:5\nccb action |a a\nccb action |a b\nccb action |a c\nccb action |a d\n"
+    "ccb slot 3:-0.5:0.25 |\n"
+)
+MORE_EVENTS = (
+    ccb(outcome([1, 0], [0.5, 0.5], -1), outcome([0], [1], 0), actions=2, x=5),
+    ccb(outcome([3], [0.25], -0.5), actions=4, x=5),
+)
+
+
+def test_actions_of_ccb_that_change_are_eligible_ones(tmp_path: Path) -> None:
+    vw = text(tmp_path / "log.vw", CCB + MORE)
+    dsjson = lines(tmp_path / "log.dsjson", *CCB_EVENTS, *MORE_EVENTS)
+    for path, plain in ((vw, read_vw), (dsjson, read_dsjson)):
+        with pytest.warns(PiwoWarning, match="an action is the number of its line or entry"):
+            log = piwo.slates.read(path, context="u/x")
+        assert log.columns.eligible == "eligible"
+        assert log.actions.labels == (0, 1, 2, 3)
+        rows = columns(log)
+        assert [row["eligible"] for row in rows] == [[0, 1, 2], [0, 1, 2], [0, 1], [0, 1, 2, 3]]
+        assert rows[2] == {
+            "slate": [1, 0],
+            "rewards": [1.0, 0.0],
+            "propensities": [0.5, 1.0],
+            "eligible": [0, 1],
+            "u/x": 5.0,
+        }
+        # the order 3, 1, 0 shows 1, 0 in the first three rows, and 3 in the last: weights 2, 2 | 4
+        found = evaluate(log, Deterministic([3, 1, 0]), estimator="cascade")
+        assert found.value == (0 + 0 + 2 * 1 + 4 * 0.5) / 4
+        # uniform: 1/3 1/2, 1/3 1/2, 1/2 1, 1/4
+        whole = (1 / 3) / 0.5 * 1, (1 / 3) / 0.25 * 0.5 + (1 / 6) / (0.25 * 0.5), 1, 0.5
+        found = evaluate(log, piwo.slates.Uniform(range(4)), estimator="cascade")
+        assert found.value == pytest.approx(sum(whole) / 4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            named = plain(path, actions=["a", "b", "c", "d"])
+        assert [row["eligible"] for row in columns(named)][1:3] == [["a", "b", "c"], ["a", "b"]]
+        with pytest.raises(UsageError, match=r"got 3 actions, but .* has 4"):
+            plain(path, actions=["a", "b", "c"])
+        with pytest.raises(UsageError, match=r"got 5 actions, but the longest event .* has 4"):
+            plain(path, actions=["a", "b", "c", "d", "e"])
+
+
+def test_lines_of_ccb_that_say_something_else_are_other_actions(tmp_path: Path) -> None:
+    path = text(tmp_path / "log.vw", CCB.replace("|a c", "|a d", 1))
+    with pytest.warns(PiwoWarning, match="the actions of a decision change"):
+        log = read_vw(path)
+    assert [row["eligible"] for row in columns(log)] == [[0, 1, 2]] * 2
+    # names say that a line is always the same action
+    assert read_vw(path, actions=["a", "b", "c"]).columns.eligible is None
+    other = SLATES.replace("action 1 | b", "action 1 | c", 1)
+    with pytest.raises(DataError, match="has other features of actions than the first event"):
+        read_vw(text(path, other))
 
 
 def test_single_decisions_and_slates_name_each_other_s_reader(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ class SlateOptions:
             show=True,
         ),
     ] = None
+    eligible: Annotated[
+        str | None,
+        Parameter(help="List column: labels that could be shown, if they change."),
+    ] = None
     slate_propensity: Annotated[
         str | None, Parameter(help="Column: its probability of the whole slate.")
     ] = None
@@ -131,6 +135,7 @@ class SlateOptions:
         return piwo.slates.read(
             source,
             slate=self.slate,
+            eligible=self.eligible,
             reward=self.reward,
             rewards=self.rewards,
             propensities=self.propensities,
@@ -408,6 +413,7 @@ def _facts(log: SlateLog, rows: int) -> dict[str, Any]:
         "slots": log.slots,
         "columns": {
             "slate": columns.slate,
+            "eligible": columns.eligible,
             "reward": columns.reward,
             "rewards": columns.rewards,
             "unit": columns.unit,

@@ -18,7 +18,7 @@ from piwo.logs.findings import Findings
 from piwo.messages import argument
 from piwo.visible import type_text
 
-__all__ = ["LISTS", "Eligible", "eligible_of", "is_list", "propensities_of", "ragged"]
+__all__ = ["LISTS", "Eligible", "eligible_of", "is_list", "listed_of", "propensities_of", "ragged"]
 
 LISTS = "lists of the actions that could be taken in each row"
 """What a column of eligible actions holds."""
@@ -215,6 +215,29 @@ def eligible_of(
         action: (n,) codes of the logged actions; -1: already refused.
         findings: collects the rows that break a rule.
     """
+    found = listed_of(values, column, actions, findings)
+    if found is None:
+        return None
+    outside = (found.places(action) < 0) & (action >= 0)
+    rule = "does not list the action that was taken"
+    if findings.note(column, rule, "only eligible actions can be taken", outside):
+        return None
+    return found
+
+
+def listed_of(
+    values: pa.Array, column: str, actions: Actions, findings: Findings
+) -> Eligible | None:
+    """Return lists of eligible actions, or None with the broken rules in `findings`.
+
+    A list is not empty, has known labels, and none twice.
+
+    Args:
+        values: n lists of labels.
+        column: the name to use in errors.
+        actions: the list that codes are positions in.
+        findings: collects the rows that break a rule.
+    """
     starts, labels = ragged(values, column, LISTS)
     found = Eligible(starts, actions.codes(labels, column))
     empty = found.sizes == 0
@@ -231,11 +254,12 @@ def eligible_of(
     if wrong:
         return None
     doubled = found.doubled(len(actions))
-    wrong |= findings.note(column, "lists an action twice", "list each action once", doubled)
-    outside = (found.places(action) < 0) & (action >= 0)
-    rule = "does not list the action that was taken"
-    wrong |= findings.note(column, rule, "only eligible actions can be taken", outside)
-    if wrong:
+    if doubled.any():
+        listed = found.take(doubled)
+        codes, counts = np.unique(listed.codes[: listed.starts[1]], return_counts=True)
+        label = actions.labels[int(codes[np.argmax(counts)])]
+        advice = f"list each action once, such as {label!r}"
+        findings.note(column, "lists an action twice", advice, doubled)
         return None
     return found
 

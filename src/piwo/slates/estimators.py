@@ -92,6 +92,11 @@ class SlateEstimator:
                 f"({argument('independent', value=True)}, slates.Factored) or ranks uniformly "
                 f"({argument('behavior')}: slates.Uniform)"
             )
+        if self.negative and log.logger.ranks and log.columns.eligible is not None:
+            raise UsageError(
+                f"{asked} of uniform rankings presumes one list of items, and here they change "
+                f"from row to row ({argument('eligible')}); use another estimator"
+            )
         for what in self.needs:
             for who, policy in (("logger", log.logger), ("target", target)):
                 if not policy.states(what):

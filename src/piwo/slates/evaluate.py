@@ -267,7 +267,9 @@ def check_target(log: SlateLog, policy: Any) -> None:
             f"{few}; pass {argument('actions', '[...]')} with every action that could have been "
             "shown, logged or not"
         )
-    if policy.fills is not None and policy.fills > log.slots:
+    # of a longer order of preference the first eligible labels are shown
+    chosen = policy.orders and log.columns.eligible is not None
+    if policy.fills is not None and policy.fills > log.slots and not chosen:
         raise UsageError(
             f"the policy fills {policy.fills} slots, and slates of {log.name} have up to "
             f"{log.slots}; give one of at most {log.slots} slots, or declare {argument('slots')} "

@@ -30,7 +30,8 @@ class EpsilonSlate(SlatePolicy):
     Formula: P(a_1, ..., a_l) = (1 - epsilon) 1{the policy's slate begins so} + epsilon / (m ... (m
     - l + 1)) for distinct items; the probability of a_l given those above it is the ratio of two of
     these, and that of a_l in slot l is (1 - epsilon) 1{it is the policy's} + epsilon / m. Log both:
-    every estimator but the pseudo-inverse can then be used.
+    every estimator but the pseudo-inverse can then be used. If rows have eligible actions, both
+    parts are restricted to them, and m is their number in the row.
 
     Args:
         policy: shows one slate in each context: `Deterministic`, or what `slates.learn` returns.
@@ -103,6 +104,11 @@ class EpsilonSlate(SlatePolicy):
     def fills(self) -> int | None:
         """How many slots the policy is made for."""
         return self.policy.fills
+
+    @property
+    def orders(self) -> bool:
+        """Whether the policy's labels are an order of preference."""
+        return self.policy.orders
 
     @property
     def slate_columns(self) -> tuple[str, ...]:

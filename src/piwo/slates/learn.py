@@ -68,8 +68,8 @@ def learn(
 
     Raises:
         DataError: for rows that break a rule.
-        UsageError: if the log lacks rewards of slots or marginal propensities, or has fewer actions
-            than slots.
+        UsageError: if the log lacks rewards of slots or marginal propensities, has fewer actions
+            than slots, or has eligible actions.
 
     >>> import piwo
     >>> log = piwo.slates.read(
@@ -93,6 +93,12 @@ def learn(
         raise UsageError(
             f"the scores of items are linear in the context, and {log.name} was read without; name "
             f"its columns ({argument('context', '[...]')})"
+        )
+    if log.columns.eligible is not None:
+        raise UsageError(
+            f"a model of each action is fitted as if every action could be shown in every row, and "
+            f"{log.name} has eligible actions ({argument('eligible')}); slates.evaluate takes "
+            "policies of your own"
         )
     if len(log.actions) < log.slots:
         raise UsageError(

@@ -20,6 +20,7 @@ from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import require_columns
 from piwo.logs.columns import Columns
+from piwo.logs.eligible import LISTS, is_list
 from piwo.logs.log import Log
 from piwo.logs.options import Logger
 from piwo.logs.reader import Selector
@@ -30,8 +31,9 @@ from piwo.slates.policies import FromColumns
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.validation import SlateColumns, SlateReader, check_list, numbered
 from piwo.sources.clusters import Cluster
-from piwo.sources.source import Fragment, Source
+from piwo.sources.source import Fragment, Source, type_family
 from piwo.sources.spool import spooled
+from piwo.visible import type_text
 
 __all__ = ["SlateLog", "alpha_of"]
 
@@ -68,7 +70,7 @@ class SlateLog:
 
     def __repr__(self) -> str:
         named = []
-        for name in ("slate", "reward", "rewards", "user_behavior"):
+        for name in ("slate", "reward", "rewards", "user_behavior", "eligible"):
             value = getattr(self.columns, name)
             if value is not None:
                 named.append(f"{name}={value!r}")
@@ -280,6 +282,7 @@ class SlateLog:
         roles = {"slate": self.columns.slate, "reward": self.columns.reward}
         roles |= {"rewards": self.columns.rewards, "user behavior": self.columns.user_behavior}
         roles |= {"unit": self.columns.unit, "sampling weight": self.columns.weight}
+        roles |= {"eligible actions": self.columns.eligible}
         roles |= {f"probability {x}": x for x in self.logger.numbers}
         for role, name in roles.items():
             if name is not None:
@@ -287,6 +290,8 @@ class SlateLog:
         kind = schema.field(self.columns.slate).type
         check_list(kind, self.columns.slate, "labels")
         label_array(pa.nulls(0, kind.value_type), self.columns.slate)
+        if self.columns.eligible is not None:
+            self._check_eligible(self.columns.eligible, kind.value_type)
         if self.columns.rewards is not None:
             check_list(schema.field(self.columns.rewards).type, self.columns.rewards, "numbers")
         if isinstance(self.logger, FromColumns):
@@ -294,9 +299,22 @@ class SlateLog:
                 if name is not None:
                     check_list(schema.field(name).type, name, "probabilities")
 
+    def _check_eligible(self, name: str, shown: pa.DataType) -> None:
+        """Raise unless a column has lists of labels of the type of those that are shown."""
+        kind = self.source.schema.field(name).type
+        if not is_list(kind):
+            raise DataError(f"column {name!r} has {type_text(kind)}, expected {LISTS}")
+        label_array(pa.nulls(0, kind.value_type), name)
+        if type_family(kind.value_type) != type_family(shown):
+            raise DataError(
+                f"column {name!r} has lists of {type_text(kind.value_type)}, and "
+                f"{self.columns.slate!r} lists of {type_text(shown)}; give labels of one type"
+            )
+
     @cached_property
     def _shape(self) -> _Shape:
-        found = fold(self.source, [self.columns.slate], _FindShape(self.columns.slate))
+        task = _FindShape(self.columns.slate, self.columns.eligible)
+        found = fold(self.source, task.names, task)
         if not found.labels:
             raise DataError(f"no shown actions in {self.source.name}, expected at least one slate")
         return found
@@ -317,9 +335,15 @@ class _Shape(State):
 
 @dataclass(frozen=True)
 class _FindShape(Task[_Shape]):
-    """Task: the labels and the longest slate."""
+    """Task: the labels, also of eligible actions, and the longest slate."""
 
     column: str
+    eligible: str | None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that it reads."""
+        return [name for name in (self.column, self.eligible) if name is not None]
 
     def empty(self) -> _Shape:
         """Return no labels."""
@@ -329,11 +353,11 @@ class _FindShape(Task[_Shape]):
         """Return those of a fragment."""
         found = _Shape()
         for record in fragment.records():
-            values = record[self.column]
-            labels = label_array(pc.unique(values.flatten()), self.column)
-            longest = pc.max(pc.list_value_length(values)).as_py() or 0
-            listed = tuple(pc.drop_null(labels).to_pylist())
-            found = found.merge(_Shape(listed, int(longest)))
+            longest = pc.max(pc.list_value_length(record[self.column])).as_py() or 0
+            for name in self.names:
+                labels = label_array(pc.unique(record[name].flatten()), name)
+                listed = tuple(pc.drop_null(labels).to_pylist())
+                found = found.merge(_Shape(listed, int(longest)))
         return found
 
 

@@ -8,17 +8,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.checks import check_listed, is_number, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Floats
 from piwo.logs.features import Features
-from piwo.logs.foreign import RowError
 from piwo.messages import argument
 from piwo.policies.state import State
 from piwo.slates.acting import Decided, draw_ranking, draw_slots
 from piwo.slates.policy import Probability, SlatePolicy
+from piwo.slates.restricting import (
+    eligible_items,
+    eligible_mass,
+    first_eligible,
+    require_slots,
+)
 from piwo.slates.rows import Codes, SlateRows
 
 __all__ = [
@@ -128,6 +134,9 @@ def _column(rows: SlateRows, name: str | None) -> Floats:
 class Factored(SlatePolicy):
     """Slots drawn independently, each from its own distribution; an item may be shown twice.
 
+    If rows have eligible actions, each distribution is restricted to them and renormalized:
+    p(a) / sum_b p(b), b eligible.
+
     Args:
         slots: for each position, label -> probability.
 
@@ -222,22 +231,30 @@ class Factored(SlatePolicy):
         """Return the probabilities of the shown actions, (n, L)."""
         table = self._checked(rows)
         found = table[np.arange(rows.slots), rows.action]
+        if rows.eligible is not None:
+            found = found / eligible_mass(table, rows)  # not a propensity: restricts the policy
         return np.where(rows.mask, found, 1.0)
 
     def across(self, rows: SlateRows) -> Floats:
         """Return the probability of shown action l in slot j, (n, L, L)."""
-        found = self._checked(rows).T[rows.action]
+        table = self._checked(rows)
+        found = table.T[rows.action]
+        if rows.eligible is not None:
+            mass = eligible_mass(table, rows)[:, None, :]
+            found = found / mass  # not a propensity: restricts the policy
         return _within(rows, found)
 
     def _checked(self, rows: SlateRows) -> Floats:
         assert self._table is not None
-        _require_slots(len(self.slots), rows, "distributions")
+        require_slots(len(self.slots), rows, "distributions")
         return self._table[np.minimum(np.arange(rows.slots), len(self.slots) - 1)]
 
 
 @dataclass(frozen=True, eq=False)
 class Uniform(SlatePolicy):
     """Uniform without repeats: every ordered choice of L of the m items is as likely.
+
+    If rows have eligible actions, of the m items that are eligible in the row.
 
     Args:
         items: labels of the m items.
@@ -298,9 +315,8 @@ class Uniform(SlatePolicy):
 
     def above(self, rows: SlateRows) -> Floats:
         """Return 1/(m - l) for slot l = 0, 1, ..., and 0 for repeats and other items, (n, L)."""
-        m = len(self.items)
-        _require_slots(m, rows, "items")
-        left = np.maximum(1.0, m - np.arange(rows.slots))
+        m = self._count(rows)
+        left = np.maximum(1.0, m[:, None] - np.arange(rows.slots))
         found = self._shows(rows) / left
         same = rows.action[:, :, None] == rows.action[:, None, :]
         # whether the same item is higher up
@@ -309,13 +325,19 @@ class Uniform(SlatePolicy):
 
     def marginal(self, rows: SlateRows) -> Floats:
         """Return 1/m, and 0 for other items, (n, L)."""
-        _require_slots(len(self.items), rows, "items")
-        return np.where(rows.mask, self._shows(rows) / len(self.items), 1.0)
+        return np.where(rows.mask, self._shows(rows) / self._count(rows)[:, None], 1.0)
 
     def across(self, rows: SlateRows) -> Floats:
         """Return 1/m for every shown item and slot, (n, L, L)."""
-        one = self._shows(rows)[:, :, None] / len(self.items)
+        one = (self._shows(rows) / self._count(rows)[:, None])[:, :, None]
         return _within(rows, np.repeat(one, rows.slots, axis=2))
+
+    def _count(self, rows: SlateRows) -> npt.NDArray[np.int64]:
+        """Return m of each row, (n,)."""
+        assert self._places is not None
+        m = eligible_items(self._places >= 0, rows)
+        require_slots(m, rows, "items" if rows.eligible is None else "eligible items")
+        return m
 
     def _shows(self, rows: SlateRows) -> Floats:
         """Return 1 for items among the m, and 0 for others, (n, L)."""
@@ -358,6 +380,9 @@ class OneSlate(SlatePolicy):
 class Deterministic(OneSlate):
     """One slate: the same in every row, or that of a list column.
 
+    If rows have eligible actions, the list is an order of preference: a row of L slots shows the
+    first L labels that are eligible there.
+
     Args:
         slate: a list of labels, whose beginning is shown in rows with fewer slots; or the name of
             a list column with as many labels as the shown slate.
@@ -392,6 +417,11 @@ class Deterministic(OneSlate):
         if isinstance(self.fixed, str):
             return None
         return len(self.fixed)
+
+    @property
+    def orders(self) -> bool:
+        """Whether it has labels."""
+        return not isinstance(self.fixed, str)
 
     @property
     def fills(self) -> int | None:
@@ -450,7 +480,9 @@ class Deterministic(OneSlate):
             assert rows.slates is not None
             return rows.slates[self.fixed]
         assert self._codes is not None
-        _require_slots(len(self._codes), rows, "labels")
+        if rows.eligible is not None:
+            return first_eligible(self._codes, rows)
+        require_slots(len(self._codes), rows, "labels")
         padded = np.full(rows.slots, -1, np.int32)
         count = min(rows.slots, len(self._codes))
         padded[:count] = self._codes[:count]
@@ -462,7 +494,7 @@ class GreedySlate(OneSlate):
     """Fills slots from the first to the last with the best item that is not shown yet.
 
     Made by `piwo.slates.learn`. Greedy: not always the best slate, even if items compare alike in
-    all slots.
+    all slots. If rows have eligible actions, the best of these.
 
     Args:
         actions: K labels.
@@ -534,7 +566,8 @@ class GreedySlate(OneSlate):
 
     def shown(self, matrix: Floats, slots: int) -> Codes:
         """Return the best items, slot by slot."""
-        return self._greedy(matrix, slots)
+        free = np.ones((len(matrix), len(self.actions)), np.bool_)
+        return self._greedy(matrix, slots, free)
 
     @property
     def encoding(self) -> Features | None:
@@ -572,7 +605,7 @@ class GreedySlate(OneSlate):
 
     def codes(self, rows: SlateRows) -> Codes:
         """Return the slates, (n, L)."""
-        _require_slots(len(self.coef), rows, "learned positions")
+        require_slots(len(self.coef), rows, "learned positions")
         slots = min(rows.slots, len(self.coef))
         if self.features is None:
             matrix = np.empty((len(rows), 0))
@@ -583,13 +616,18 @@ class GreedySlate(OneSlate):
                 raise DataError(
                     "the context has missing or infinite values; drop such rows yourself first"
                 )
+        free = np.ones((len(rows), len(self.actions)), np.bool_)
+        if rows.eligible is not None:
+            require_slots(rows.eligible.sizes, rows, "eligible actions")
+            free[:] = False
+            free[rows.eligible.rows, rows.eligible.codes] = True
         found = np.full((len(rows), rows.slots), -1, np.int32)
-        found[:, :slots] = self._greedy(matrix, slots)
+        found[:, :slots] = self._greedy(matrix, slots, free)
         return np.where(rows.mask, found, np.int32(-1))
 
-    def _greedy(self, matrix: Floats, slots: int) -> Codes:
+    def _greedy(self, matrix: Floats, slots: int, free: npt.NDArray[np.bool_]) -> Codes:
+        """Return the best free items, slot by slot, (n, L); they are taken from `free`."""
         chosen = np.empty((len(matrix), slots), np.int32)
-        free = np.ones((len(matrix), len(self.actions)), np.bool_)
         for slot in range(slots):
             scores = matrix @ self.coef[slot].T + self.intercept[slot]
             best = np.where(free, scores, -np.inf).argmax(axis=1)
@@ -602,15 +640,3 @@ def _within(rows: SlateRows, table: Floats) -> Floats:
     """Return an (n, L, L) table with 0 beyond the ends of slates."""
     both = rows.mask[:, :, None] & rows.mask[:, None, :]
     return np.where(both, table, 0.0)
-
-
-def _require_slots(most: int, rows: SlateRows, what: str) -> None:
-    """Raise if a slate has more slots than a policy can fill."""
-    longest = int(rows.lengths.max(initial=0))
-    if longest > most:
-        row = int(rows.rows[int(np.argmax(rows.lengths))])
-        raise RowError(
-            f"shows {longest} actions, and the slate policy has {most} {what}; give a policy of as "
-            "many slots as the longest slate",
-            row,
-        )

@@ -54,6 +54,11 @@ class SlatePolicy(ABC):
         return 0
 
     @property
+    def orders(self) -> bool:
+        """Whether its labels are an order of preference, of which rows show the first eligible."""
+        return False
+
+    @property
     def numbers(self) -> tuple[str, ...]:
         """Columns of probabilities that it reads."""
         return ()

@@ -96,7 +96,7 @@ class PositionSource:
         fields = [pa.field("action", label)]
         fields += [pa.field("reward", pa.float64()), pa.field("propensity", pa.float64())]
         columns = self.log.columns
-        for name in (*columns.context, columns.unit, columns.weight):
+        for name in (*columns.context, columns.unit, columns.weight, columns.eligible):
             if name is not None:
                 fields.append(schema.field(name))
         return pa.schema(fields)
@@ -115,7 +115,8 @@ class PositionSource:
         """Return the position's part of each fragment."""
         del columns  # what is read is what the slates need
         columns_of = self.log.columns
-        carried = tuple(x for x in (columns_of.unit, columns_of.weight) if x is not None)
+        others = (columns_of.unit, columns_of.weight, columns_of.eligible)
+        carried = tuple(x for x in others if x is not None)
         # the log of the position brings the rows of units together
         reader = replace(self.log.reader(context=True), by_unit=False, carried=carried)
         each = self.log.source.fragments(reader.names)
@@ -141,7 +142,8 @@ def position_log(log: SlateLog, position: int) -> Log:
     ESTIMATORS["independent"].check(log, log.logger)
     if isinstance(log.source, Cluster):
         raise UsageError(f"{log.name} is in a cluster; write it to Parquet files first")
-    more = (*log.columns.context, log.columns.unit, log.columns.weight)
+    columns = log.columns
+    more = (*columns.context, columns.unit, columns.weight, columns.eligible)
     taken = [name for name in more if name in _NAMES]
     if taken:
         raise UsageError(
@@ -150,7 +152,12 @@ def position_log(log: SlateLog, position: int) -> Log:
     source: Source = PositionSource(log, position - 1)
     return Log.of(
         source,
-        Columns(context=log.columns.context, unit=log.columns.unit, weight=log.columns.weight),
+        Columns(
+            context=columns.context,
+            unit=columns.unit,
+            weight=columns.weight,
+            eligible=columns.eligible,
+        ),
         log.actions,
         reward_range=(0.0, log.largest),
         logger=log.learning,
@@ -241,7 +248,8 @@ def by_position(
 
     Args:
         log: of `slates.read`, with rewards of slots and marginal propensities.
-        policy: the target; None: every action of the log with the same probability, everywhere.
+        policy: the target; None: every action of the log, or every eligible one of the row, with
+            the same probability, everywhere.
         interval: see `piwo.slates.evaluate`.
         delta: error probability of all intervals together; of L positions each has delta / L. The
             weights of each are tested at 1/L of the level, too: if they contradict the

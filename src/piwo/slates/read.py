@@ -31,6 +31,7 @@ def read(
     source: Any,
     *,
     slate: str = "slate",
+    eligible: str | None = None,
     reward: str | None = None,
     rewards: str | None = None,
     propensities: str | None = None,
@@ -60,6 +61,8 @@ def read(
             "select * from read_json('log.jsonl')"), or a `Source`. Or files of Vowpal Wabbit with
             ccb or slates (.vw, .dsjson), which state the roles: see `read_dsjson` and `read_vw`.
         slate: list column: the labels of the shown actions, the first slot first.
+        eligible: list column: the labels that could be shown in the row, in any slot, if they
+            change from row to row. Policies are restricted to them.
         reward: the reward of the whole slate; or
         rewards: list column: the reward of each slot.
         propensities: list column: the logger's probability of each shown action given the context
@@ -104,6 +107,7 @@ def read(
     named: dict[str, Any] = {"reward": reward, "rewards": rewards, "propensities": propensities}
     named |= {"marginals": marginals, "slate_propensity": slate_propensity, "behavior": behavior}
     named |= {"user_behavior": user_behavior, "unit": unit, "weight": weight, "where": where}
+    named |= {"eligible": eligible}
     named |= {"slate": None if slate == "slate" else slate, "independent": independent or None}
     stated = _stated(source, {**named, "slots": slots})
     if stated is not None:
@@ -128,6 +132,12 @@ def read(
             "is unknown which rows of a unit were dropped; name one of them"
         )
     plain = SlateColumns(slate, reward, rewards, tuple(context), user_behavior, unit, weight)
+    if eligible in {*plain.used(), *behavior.numbers}:
+        raise UsageError(
+            f"column {eligible!r} has another role, and cannot be {argument('eligible')}; name the "
+            "lists of what could be shown"
+        )
+    plain = replace(plain, eligible=eligible)
     made = _source(source, plain, behavior, where)
     # globs leave out what was decided or earned
     decided = {*replace(plain, context=()).used(), *behavior.numbers}
@@ -179,7 +189,7 @@ def _checked_names(context: Any, given: Mapping[str, Any]) -> tuple[str, ...]:
     if isinstance(context, str):
         context = (context,)
     check_listed("context", context)
-    roles = ("reward", "rewards", "user_behavior", "unit", "weight")
+    roles = ("reward", "rewards", "user_behavior", "unit", "weight", "eligible")
     named = {"slate": given["slate"]}
     named |= {f"context[{i}]": name for i, name in enumerate(context)}
     named |= {role: given[role] for role in roles if given[role] is not None}
@@ -235,8 +245,9 @@ def _source(source: Any, columns: SlateColumns, logger: SlatePolicy, where: str 
     earned = columns.reward or columns.rewards
     assert earned is not None
     if where is not None:
-        decided = [*columns.used(), *logger.numbers]
-        for name in mentioned(condition(where), [x for x in decided if x not in columns.context]):
+        known = {*columns.context, columns.eligible}
+        decided = [x for x in (*columns.used(), *logger.numbers) if x not in known]
+        for name in mentioned(condition(where), decided):
             raise UsageError(
                 f"{argument('where')} mentions {name!r}, which depends on what was decided: no "
                 "interval holds for rows that are chosen by it; name columns that are known before"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
 
 __all__ = ["Codes", "SlateRows"]
 
@@ -49,6 +50,8 @@ class SlateRows:
     """(n,) numbers of units, if rows are read by unit; rows of a unit are neighbors."""
     weight: Floats | None = None
     """(n,) sampling weights."""
+    eligible: Eligible | None = None
+    """The actions that could be shown in each row, in any slot; None: all."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -84,5 +87,7 @@ class SlateRows:
             columns = getattr(self, name) or {}
             kept[name] = {column: values[keep] for column, values in columns.items()}
         chosen = pa.array(keep)
+        if self.eligible is not None:
+            kept["eligible"] = self.eligible.take(keep)
         kept["context"] = {x: y.filter(chosen) for x, y in (self.context or {}).items()}
         return replace(self, **kept)

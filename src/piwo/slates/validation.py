@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from piwo.errors import DataError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible, listed_of
 from piwo.logs.features import is_list, is_number
 from piwo.logs.findings import Findings, Refused
 from piwo.logs.numbers import numbers_of
@@ -42,11 +43,12 @@ class SlateColumns:
     user_behavior: str | None = None
     unit: str | None = None
     weight: str | None = None
+    eligible: str | None = None
 
     def used(self) -> tuple[str, ...]:
         """Return every column that has a role, but those of probabilities."""
         named = (self.slate, self.reward, self.rewards, *self.context)
-        named += (self.user_behavior, self.unit, self.weight)
+        named += (self.user_behavior, self.unit, self.weight, self.eligible)
         return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -126,6 +128,7 @@ class SlateReader:
         lengths = _lengths(record[columns.slate], columns.slate, self.slots, findings)
         _stop(findings)
         action = self._codes(record[columns.slate], columns.slate, lengths, findings)
+        eligible = self._eligible(record, {columns.slate: action}, findings)
         reward = self._reward(record, lengths, findings)
         numbers = {}
         for policy in self._policies:
@@ -143,6 +146,8 @@ class SlateReader:
             )
             _stop(findings)
             slates[name] = self._codes(record[name], name, lengths, findings)
+        if eligible is not None:
+            _require_listed(eligible, slates, self.columns, self.actions, findings)
         behavior = self._behavior(record, findings)
         weight = None
         if columns.weight is not None:
@@ -156,7 +161,17 @@ class SlateReader:
             units = unit_numbers(record, columns.unit)
         context |= {name: record[name] for name in self.carried}
         made = SlateRows(
-            rows, lengths, action, reward, numbers, slates, behavior, context, units, weight
+            rows,
+            lengths,
+            action,
+            reward,
+            numbers,
+            slates,
+            behavior,
+            context,
+            units,
+            weight,
+            eligible,
         )
         self._check_logger(made, findings)
         _stop(findings)
@@ -204,6 +219,18 @@ class SlateReader:
             rule = f"holds labels that are not among the {listed}"
             findings.note(name, rule, advice, other.any(axis=1))
         return codes
+
+    def _eligible(
+        self, record: pa.RecordBatch, shown: Mapping[str, Codes], findings: Findings
+    ) -> Eligible | None:
+        """Return the actions that could be shown; None: all, or a rule is broken."""
+        name = self.columns.eligible
+        if name is None:
+            return None
+        found = listed_of(record[name], name, self.actions, findings)
+        if found is not None:
+            _require_listed(found, shown, self.columns, self.actions, findings)
+        return found
 
     def _reward(
         self, record: pa.RecordBatch, lengths: npt.NDArray[np.int64], findings: Findings
@@ -263,6 +290,34 @@ class SlateReader:
             wrong = np.abs(whole - product) > TOLERANCE * rows.slots * product
             rule = "has a probability that is not the product of those of its slots"
             findings.note(slate, rule, "one of the two columns is wrong", wrong)
+
+
+def _require_listed(
+    eligible: Eligible,
+    shown: Mapping[str, Codes],
+    columns: SlateColumns,
+    actions: Actions,
+    findings: Findings,
+) -> None:
+    """Note the rows of columns that show actions which are not eligible.
+
+    Args:
+        eligible: of n rows.
+        shown: column -> (n, L) codes; -1: none.
+        columns: the roles.
+        actions: the labels.
+        findings: collects the rows.
+    """
+    for name, codes in shown.items():
+        outside = np.zeros(codes.shape, np.bool_)
+        for slot in range(codes.shape[1]):
+            one = codes[:, slot]
+            outside[:, slot] = (eligible.places(one) < 0) & (one >= 0)
+        if outside.any():
+            label = actions.labels[int(codes[outside][0])]
+            rule = f"shows actions that {columns.eligible!r} does not list"
+            advice = f"such as {label!r}; only eligible actions can be shown"
+            findings.note(name, rule, advice, outside.any(axis=1))
 
 
 def check_list(kind: pa.DataType, name: str, what: str) -> None:

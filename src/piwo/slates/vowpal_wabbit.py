@@ -47,15 +47,17 @@ def read_dsjson(
     rewards from 0. Each slate weighs 1 / (1 - pdrop).
 
     Lines that are no labelled decisions are left out and counted by reason in one warning and in
-    `log.source.skipped`: blank, not JSON, skip-learn, no decision, no label. Actions are a fixed
-    list, by their place in `c._multi`: other numbers of actions, or actions of other slots, are
-    refused, as are decisions with a cost in some slots only. Features of actions and of slots are
-    not read.
+    `log.source.skipped`: blank, not JSON, skip-learn, no decision, no label. An action is its place
+    in `c._multi`. If the number of these changes, in ccb, the log has eligible actions, those of
+    each decision, and a warning says so unless actions have names; in slates that is refused, as
+    are decisions with a cost in some slots only. Features of actions and of slots, and which
+    actions a slot includes, are not read.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
         context: paths inside `c`, parts separated by "/", such as "U/x" or "FromUrl/0/weather".
-        actions: K labels in the order of `c._multi`; None: 0, 1, ..., K - 1, as `_a` counts in ccb.
+        actions: K labels in the order of `c._multi`, of the longest one; None: 0, 1, ..., K - 1, as
+            `_a` counts in ccb.
         reward_range: the declared (lo, hi) of minus the cost; of a lo below 0 a warning says that
             it is subtracted.
         position_weights: see `piwo.slates.read`.
@@ -63,8 +65,8 @@ def read_dsjson(
         on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
 
     Returns:
-        A `SlateLog`. Its source has the columns slate, rewards or reward, propensities, weight if
-        an event has a `pdrop`, and those of the context.
+        A `SlateLog`. Its source has the columns slate, rewards or reward, propensities, eligible if
+        the actions change, weight if an event has a `pdrop`, and those of the context.
 
     Raises:
         DataError: for broken or contradictory events, with their line numbers, and for a log
@@ -114,13 +116,15 @@ def read_vw(
     Formula: reward = -cost - lo, as there.
 
     Decisions without a label are left out and counted in one warning and in `log.source.skipped`.
-    Actions are a fixed list, by their lines: other features of a line than in the first decision
-    are refused unless actions have names, and other numbers of actions always.
+    An action is the number of its line. If, in ccb, the number of lines changes, or what they say
+    and actions have no names, the log has eligible actions, as in `read_dsjson`; in slates that is
+    refused.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
         context: features of the shared line, as in `piwo.logs.read_vw`.
-        actions: K labels, of the action lines in their order; None: 0, 1, ..., K - 1.
+        actions: K labels, of the action lines in their order, where these are most; None: 0, 1,
+            ..., K - 1.
         reward_range: see `read_dsjson`.
         position_weights: see `piwo.slates.read`.
         logger: see there.
@@ -188,8 +192,15 @@ def _log(
             f"{source.name}: rewards are minus the cost plus {-low:g}, because a slate log counts "
             "them from 0: a slot, or a slate, that earns the least is 0"
         )
+    if events.changing and known is None:
+        warn(
+            f"{source.name}: the actions of a decision change, so that an action is the number of "
+            "its line or entry, from 0; what that says is not read (if it is always the same "
+            f"action, name the actions: {argument('actions', '[...]')})"
+        )
     columns = SlateColumns(
         slate="slate",
+        eligible="eligible" if events.changing else None,
         reward=None if events.by_slot else "reward",
         rewards="rewards" if events.by_slot else None,
         context=context,

@@ -48,7 +48,7 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
 
     Raises:
         UsageError: for a log that is neither of the two, with sampling weights below 1, in a
-            cluster, or with context columns that dsjson cannot name.
+            cluster, with eligible actions, or with context columns that dsjson cannot name.
         DataError: for rows that break a rule, or show an action twice.
         FileError: if the file cannot be written.
 
@@ -95,6 +95,12 @@ def _require_writable(log: SlateLog) -> None:
         raise UsageError(
             f"writing dsjson takes the rows of {log.name} on one machine, and they are in a "
             "cluster; write them to Parquet and read that"
+        )
+    if log.columns.eligible is not None:
+        raise UsageError(
+            f"{log.name} has eligible actions that change from row to row "
+            f"({argument('eligible')}), and dsjson is written with one list of actions; write the "
+            "columns to Parquet"
         )
     if not log.logger.states("above"):
         raise UsageError(

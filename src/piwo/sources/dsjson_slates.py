@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 
 from piwo.sources.dsjson_lines import NUMBERS, EventLines, Layout
 from piwo.sources.slate_events import (
+    COUNT,
     SlateEvents,
     check_context,
     earned_of,
+    eligible_of_counts,
     form_in_words,
     labels_of,
     require_labels,
@@ -146,6 +148,7 @@ _LAYOUT = Layout(
             "list_transform(e.c._multi, lambda x: cast(x._slot_id as BIGINT)), ',') "
             "else 'ccb ' || len(e.c._multi) end"
         ),
+        "count": "case when kind = 'event' then len(e.c._multi) end",
         "shown": f"case when kind = 'event' then {_CHOSEN} end",
         "propensities": (
             "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._p[1]) end"
@@ -188,14 +191,15 @@ def dsjson_slates(
     lines = EventLines(tuple(files), tuple(context), _LAYOUT, skip_broken)
     events = _Events(lines, lowest)
     raw = spooled(events, events.columns)
-    require_labels(labels, events.count, lines.name)
+    whose = "the longest event" if events.changing else "every event"
+    require_labels(labels, events.count, lines.name, whose)
     # What a column holds is known when all events were read.
     columns = _Columns(raw, events, labels)
     made = spooled(columns, columns.names, skipped=lines.skipped)
     if isinstance(made, TableSource):
         # Batches are cut anew, as those of many small files would be small.
         made = replace(made, table=made.table.combine_chunks())
-    return SlateEvents(made, events.by_slot, events.count)
+    return SlateEvents(made, events.by_slot, events.count, events.changing)
 
 
 class _Events:
@@ -204,20 +208,16 @@ class _Events:
     def __init__(self, lines: EventLines, lowest: float) -> None:
         self.lines, self.lowest, self.start = lines, lowest, 0
         self.name = lines.name
-        own = ("slate", "earned", "propensities", "pdrop", "event")
+        own = ("slate", "earned", "propensities", COUNT, "pdrop", "event")
         self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))))
         self.form: str | None = None
+        self.count = 0
+        self.changing = False
 
     @property
     def by_slot(self) -> bool:
         """Whether each slot has a cost (ccb)."""
         return self.form is not None and self.form.startswith("ccb")
-
-    @property
-    def count(self) -> int:
-        """The number of actions."""
-        kind, _, rest = (self.form or "ccb 0").partition(" ")
-        return int(rest) if kind == "ccb" else rest.count(",") + 1
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -233,24 +233,32 @@ class _Events:
         self.lines.require_any("a labelled decision")
 
     def _same_form(self, events: pa.Table, file: str) -> pa.Table:
-        """Return the events of the kind and with the actions of the first one."""
+        """Return the events of the kind of the first one, and of slates with its actions."""
         self.form = self.form or str(events["form"][0].as_py())
-        same = pc.equal(events["form"], self.form)
+        if self.by_slot:
+            same = pc.starts_with(events["form"], "ccb")
+        else:
+            same = pc.equal(events["form"], self.form)
         others = events["number"].to_numpy()[~same.to_numpy()]
         rule = (
             f"is not like the first event ({form_in_words(self.form)}): sets of actions that "
-            "change from decision to decision are not read as a fixed list"
+            "change from decision to decision are read of ccb alone"
         )
         self.lines.faults.add(rule, file, others)
         return events.filter(same)
 
     def _record(self, events: pa.Table) -> pa.RecordBatch:
         """Return events as columns."""
+        counts = events["count"].combine_chunks()
+        longest = pc.max(counts).as_py()
+        self.changing |= pc.min(counts).as_py() != longest or self.count not in {0, longest}
+        self.count = max(self.count, longest)
         costs = events["costs" if self.by_slot else "cost"].combine_chunks()
         arrays = [
             events["shown"].combine_chunks(),
             earned_of(costs, self.lowest),
             events["propensities"].combine_chunks(),
+            counts,
             *self.lines.taken(events),
         ]
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
@@ -274,6 +282,8 @@ class _Columns:
     def names(self) -> list[str]:
         """The names of the columns."""
         names = ["slate", "rewards" if self.events.by_slot else "reward", "propensities"]
+        if self.events.changing:
+            names.append("eligible")
         if self.events.lines.thinned:
             names.append("weight")
         return [*names, *self.events.lines.context]
@@ -288,6 +298,8 @@ class _Columns:
             for record in fragment.records():
                 arrays = [labels_of(record["slate"], self.labels)]
                 arrays += [record["earned"], record["propensities"]]
+                if self.events.changing:
+                    arrays.append(eligible_of_counts(record[COUNT], self.labels))
                 if self.events.lines.thinned:
                     arrays.append(pa.array(1.0 / (1.0 - record["pdrop"].to_numpy())))
                 arrays += self.events.lines.contexts(record)

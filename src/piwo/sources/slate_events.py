@@ -15,15 +15,19 @@ from piwo.messages import argument
 from piwo.sources.source import Source
 
 __all__ = [
+    "COUNT",
     "SlateEvents",
     "check_context",
     "earned_of",
+    "eligible_of_counts",
     "form_in_words",
     "labels_of",
     "require_labels",
 ]
 
-_OWN = {"slate", "reward", "rewards", "propensities", "weight"}
+COUNT = "number of actions"
+"""Column of how many actions a decision has, while events are read."""
+_OWN = {"slate", "reward", "rewards", "propensities", "weight", "eligible", COUNT}
 """Columns of a slate log that are no context."""
 
 
@@ -38,13 +42,15 @@ class SlateEvents:
     """
 
     source: Source
-    """Columns slate, rewards (of ccb, by slot) or reward (of slates), propensities, weight if an
-    event has a `pdrop`, and one for each entry of the context."""
+    """Columns slate, rewards (of ccb, by slot) or reward (of slates), propensities, eligible if the
+    actions change, weight if an event has a `pdrop`, and one for each entry of the context."""
     by_slot: bool
     """Whether each slot has a reward (ccb), or the slate has one and slots were drawn independently
     (slates)."""
     count: int
-    """The number of actions."""
+    """The number of actions, of the event with most."""
+    changing: bool = False
+    """Whether the actions change from event to event (ccb)."""
 
 
 def earned_of(costs: pa.Array, lowest: float) -> pa.Array:
@@ -62,6 +68,22 @@ def earned_of(costs: pa.Array, lowest: float) -> pa.Array:
         return pc.subtract(pc.subtract(0.0, costs), lowest)
     numbers = earned_of(costs.flatten(), lowest)
     return pa.ListArray.from_arrays(_ends(costs), numbers)
+
+
+def eligible_of_counts(counts: pa.Array, labels: Sequence[Any] | None) -> pa.Array:
+    """Return the lists of the actions of events from their numbers of actions.
+
+    Args:
+        counts: n numbers.
+        labels: of the actions; None: 0, 1, ...
+
+    >>> eligible_of_counts(pa.array([2, 3]), None).to_pylist()
+    [[0, 1], [0, 1, 2]]
+    """
+    sizes = counts.to_numpy(zero_copy_only=False)
+    ends = np.append(0, sizes.cumsum())
+    places = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+    return labels_of(pa.ListArray.from_arrays(pa.array(ends, pa.int32()), places), labels)
 
 
 def form_in_words(form: str) -> str:
@@ -92,19 +114,22 @@ def labels_of(slates: pa.Array, labels: Sequence[Any] | None) -> pa.Array:
     return pa.ListArray.from_arrays(_ends(slates), taken)
 
 
-def require_labels(labels: Sequence[Any] | None, count: int, name: str) -> None:
+def require_labels(
+    labels: Sequence[Any] | None, count: int, name: str, whose: str = "every event"
+) -> None:
     """Raise for another number of labels than actions.
 
     Args:
         labels: of the actions; None: without.
         count: the number of actions.
         name: of the file.
+        whose: the number is, in words.
 
     >>> require_labels(None, 3, "log.vw")
     """
     if labels is not None and len(labels) != count:
         raise UsageError(
-            f"got {len(labels)} {argument('actions')}, but every event of {name!r} has {count}"
+            f"got {len(labels)} {argument('actions')}, but {whose} of {name!r} has {count}"
         )
 
 

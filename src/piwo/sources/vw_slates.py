@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,15 +14,18 @@ from piwo.messages import argument
 from piwo.sources.addresses import name_of
 from piwo.sources.lines import BrokenLineError, Faults, number_of
 from piwo.sources.slate_events import (
+    COUNT,
     SlateEvents,
     check_context,
     earned_of,
+    eligible_of_counts,
     form_in_words,
     labels_of,
     require_labels,
 )
-from piwo.sources.source import Fragment, rows_within
+from piwo.sources.source import Fragment, Source, rows_within
 from piwo.sources.spool import spooled
+from piwo.sources.table import TableSource
 from piwo.sources.vw import numbered_lines, words_of
 from piwo.sources.vw_features import FeatureColumns, Places
 
@@ -45,6 +48,8 @@ class _Slate:
     costs: list[float]
     """Of the slots (ccb), or of the slate alone."""
     propensities: list[float]
+    actions: int
+    """How many the decision had."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,51 @@ def vw_slates(
     features = FeatureColumns(tuple(context), places, hash_size)
     rows = _Rows(tuple(files), labels, lowest, features)
     source = spooled(rows, rows.columns, skipped=rows.counts)
-    assert rows.first is not None
-    return SlateEvents(source, rows.kind == "ccb", len(rows.first.actions))
+    if rows.changing:
+        whose = "the longest event"
+        listed = _Listed(source, labels)
+        source = spooled(listed, listed.columns, skipped=rows.counts)
+    else:
+        whose = "every event"
+        if isinstance(source, TableSource):
+            source = replace(source, table=source.table.drop_columns([COUNT]))
+    require_labels(labels, rows.most, rows.name, whose)
+    return SlateEvents(source, rows.kind == "ccb", rows.most, rows.changing)
+
+
+@dataclass
+class _Listed:
+    """Decisions with the lists of their actions in place of the number of these."""
+
+    raw: Source
+    labels: Sequence[Any] | None
+    start = 0
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return self.raw.name
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return ["eligible" if x == COUNT else x for x in self.raw.schema.names]
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        for fragment in self.raw.fragments(self.raw.schema.names):
+            for record in fragment.records():
+                arrays = []
+                for name in record.schema.names:
+                    values = record[name]
+                    if name == COUNT:
+                        values = eligible_of_counts(values, self.labels)
+                    arrays.append(values)
+                yield pa.RecordBatch.from_arrays(arrays, names=self.columns)
 
 
 @dataclass
@@ -125,6 +173,10 @@ class _Rows:
     start = 0
     first: _Block | None = None
     """The first labelled decision."""
+    most: int = 0
+    """Actions of the decision with most."""
+    changing: bool = False
+    """Whether the actions change."""
 
     @property
     def name(self) -> str:
@@ -139,7 +191,7 @@ class _Rows:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns; "earned" is renamed when the kind is known."""
-        return ("slate", "earned", "propensities", *self.context.columns)
+        return ("slate", "earned", "propensities", COUNT, *self.context.columns)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -182,16 +234,24 @@ class _Rows:
             )
 
     def _check_same(self, block: _Block) -> None:
-        """Raise unless kind and actions are those of the first decision."""
+        """Raise for another kind than that of the first decision, or other actions of slates."""
         if self.first is None:
-            require_labels(self.labels, len(block.actions), self.name)
             self.first = block
+        count = len(block.actions)
+        if self.labels is not None and count > len(self.labels):
+            require_labels(self.labels, count, self.name, "an event")
+        self.most = max(self.most, count)
+        named = self.labels is not None
+        if block.kind == self.first.kind == "ccb":
+            same = count == len(self.first.actions)
+            self.changing |= not same or (not named and block.actions != self.first.actions)
+            return
         if block.form != self.first.form:
             raise BrokenLineError(
                 f"is not like the first event ({form_in_words(self.first.form)}): sets of actions "
-                "that change from decision to decision are not read as a fixed list"
+                "that change from decision to decision are read of ccb alone"
             )
-        if self.labels is None and block.actions != self.first.actions:
+        if not named and block.actions != self.first.actions:
             raise BrokenLineError(
                 "has other features of actions than the first event, and actions are read as a "
                 "fixed list (if line k is always action k, name the actions: "
@@ -209,6 +269,7 @@ class _Rows:
             labels_of(shown, self.labels),
             earned_of(costs, self.lowest),
             pa.array([slate.propensities for slate in found], lists),
+            pa.array([slate.actions for slate in found], pa.int64()),
             *self.context.taken(),
         ]
         names = ["slate", "rewards" if self.kind == "ccb" else "reward", *self.columns[2:]]
@@ -341,7 +402,8 @@ def _labelled(block: _Block) -> _Slate | None:
     costs = [slot.cost for slot in chosen]
     if block.cost is not None:
         costs = [block.cost]
-    return _Slate(shown, costs, [slot.propensity for slot in chosen])
+    propensities = [slot.propensity for slot in chosen]
+    return _Slate(shown, costs, propensities, len(block.actions))
 
 
 def _number(text: str) -> float:
