@@ -56,6 +56,24 @@ def test_keep_says_what_would_settle_it() -> None:
     assert "a better candidate" in worse.settles
 
 
+def test_a_policy_learned_from_these_rows_is_named_beside_those_that_are_judged() -> None:
+    rows = 4000
+    b = np.arange(rows) % 2 == 0
+    log = piwo.Log.from_arrays(
+        action=np.where(b, "B", "A"),
+        reward=np.where(b, np.arange(rows) % 5 == 0, np.arange(rows) % 3 == 0) * 1.0,
+        propensity=np.full(rows, 0.5),
+        context=np.arange(rows)[:, None] % 7 * 1.0,
+        actions=["A", "B"],
+        logger="fixed",
+    )
+    learned = piwo.PIWO(piwo.IX(0.1), piwo.oracles.Ridge()).fit(log).policy_
+    both = {"own": learned, "B": piwo.policies.Constant("B", log.actions)}
+    made = piwo.decide(piwo.compare(log, both))
+    assert "B is not proved better on 4,000 decisions" in made.sentence
+    assert made.sentence.endswith(" own was learned from these rows, which cannot judge it.")
+
+
 def test_the_best_of_several_is_named_and_today_is_not() -> None:
     log = log_of()
     given = {x: piwo.policies.Constant(x, log.actions) for x in log.actions}

@@ -358,8 +358,20 @@ def _decision(candidates: Sequence[_Candidate], frame: _Frame, health: Health | 
     explore = _explored(best, health)
     needed = rows_needed(best.gain, best.gain_lower, frame.rows)
     settles = _settles(best, frame, needed, explore)
-    text = _keep_text(best, frame, len(candidates))
+    judged = [one for one in candidates if not _learned_here(one)]
+    text = _keep_text(best, frame, len(judged))
+    # The best of all may be one that these rows cannot judge, with a certificate of its own.
+    others = [visible(one.name) for one in candidates if _learned_here(one)]
+    if others:
+        were = "was" if len(others) == 1 else "were"
+        text += f" {' and '.join(others)} {were} learned from these rows, which cannot judge it."
+        if len(others) > 1:
+            text = text.removesuffix("it.") + "them."
     return _made("keep", best, frame, text, settles, needed, explore)
+
+
+def _learned_here(one: _Candidate) -> bool:
+    return one.unproved is not None and one.unproved.kind == "in-sample"
 
 
 def _unfit(candidates: Sequence[_Candidate], health: Health | None) -> str | None:

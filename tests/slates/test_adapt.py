@@ -154,3 +154,14 @@ def test_few_rows_and_wrong_arguments_are_refused() -> None:
     for wrong in ({"depth": -1}, {"folds": 1}, {"random_state": "a"}):
         with pytest.raises(UsageError):
             slates.adapt(log_of(200, 0), NEW, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_context_without_a_number_is_named_with_its_row() -> None:
+    table = log_of(200, 0).source.table  # type: ignore[attr-defined]
+    values = table["x1"].to_pylist()
+    values[7] = float("nan")
+    table = table.set_column(table.column_names.index("x1"), "x1", pa.array(values))
+    how: dict[str, Any] = {"rewards": "rs", "propensities": "mu", "independent": True, "slots": 4}
+    log = slates.read(table, context=["x0", "x1"], actions=[0, 1, 2], **how)
+    with pytest.raises(DataError, match=r"context 'x1' is nan in row 7, expected a finite number"):
+        slates.adapt(log, NEW)

@@ -87,6 +87,7 @@ def test_what_the_declared_logger_cannot_show_is_refused() -> None:
         ({"reward_range": (-1, 1)}, r"expected \(0, hi\)"),
         ({"position_weights": [1.0, -1.0]}, "position_weights is"),
         ({"position_weights": [0.0]}, "position_weights is"),
+        ({"position_weights": [1e308, 1e308]}, "not all of them 0, with a finite sum"),
         ({"slots": 0}, "slots is 0"),
         ({"where": "rs[1] > 0"}, "where mentions 'rs', which depends on what was decided"),
         ({"logger": "frozen"}, "logger is 'frozen'"),
@@ -322,9 +323,9 @@ def test_actions_that_the_logger_may_show_count_in_the_pseudo_inverse() -> None:
 
 
 def test_position_weights_that_no_slate_uses_are_refused() -> None:
-    log = read(position_weights=[0.0, 0.0, 1.0])
-    with pytest.raises(UsageError, match="whose weights are all 0"):
-        slates.evaluate(log, TARGET)
+    message = r"has 3 entries, and slates have up to 2 slots; .* or declare slots=3"
+    with pytest.raises(UsageError, match=message):
+        slates.evaluate(read(position_weights=[0.0, 0.0, 1.0]), TARGET)
 
 
 def test_slates_of_all_items_need_a_target_that_shows_each_once() -> None:

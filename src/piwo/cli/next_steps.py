@@ -72,6 +72,9 @@ def after_evaluate(
     evaluations = tuple(found)
     if all(one.in_sample for one in evaluations):
         return "evaluate on other rows than those that the policy was learned from"
+    reasons = (one.no_interval for one in evaluations)
+    if any(why is not None and why.kind == "contradicted" for why in reasons):
+        return command_line(["piwo", "check", *columns.words(log, "check")])
     first = evaluations[0]
     count, counted = first.rows, "rows"
     if first.units is not None:

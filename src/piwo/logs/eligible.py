@@ -264,12 +264,29 @@ def listed_of(
     return found
 
 
+def note_rescaled(
+    findings: Findings, column: str, tolerance: float, off: npt.NDArray[np.bool_]
+) -> None:
+    """Note the rows whose propensities are divided by their sum, as the user asked.
+
+    Args:
+        findings: takes the note.
+        column: where the propensities are from.
+        tolerance: how far a sum may be from 1.
+        off: (n,) which rows are further off.
+    """
+    asked = argument("normalize", value=True)
+    advice = f"divided by its sum as asked ({asked}); results depend on these propensities"
+    findings.note(column, f"does not sum to 1 within {tolerance:g}", advice, off, fatal=False)
+
+
 def propensities_of(
     values: pa.Array,
     column: str,
     eligible: Eligible,
     findings: Findings,
     tolerance: float,
+    normalize: bool = False,
 ) -> npt.NDArray[np.float64] | None:
     """Return the propensities of all eligible actions, (m,).
 
@@ -281,6 +298,7 @@ def propensities_of(
         eligible: of the n rows.
         findings: collects the rows that break a rule.
         tolerance: how far the sum of a row may be from 1.
+        normalize: divide each list by its sum, and note the rows further off.
     """
     wanted = "lists of the probabilities of the eligible actions"
     starts, entries = ragged(values, column, wanted)
@@ -302,10 +320,19 @@ def propensities_of(
     rules = (
         ("has missing or infinite probabilities", "correct the log", unusable),
         ("has negative probabilities", "probabilities lie in [0, 1]", negative),
-        (f"does not sum to 1 within {tolerance:g}", "correct the log", off & ~unusable),
     )
     broken = [findings.note(column, rule, advice, bad) for rule, advice, bad in rules]
+    if normalize:
+        advice = "a list needs at least one positive entry"
+        broken.append(findings.note(column, "sums to 0", advice, sums <= 0.0))
+    else:
+        rule = f"does not sum to 1 within {tolerance:g}"
+        advice = f"correct the log, or pass {argument('normalize', value=True)} to divide by it"
+        broken.append(findings.note(column, rule, advice, off & ~unusable))
     if any(broken):
         return None
+    if normalize:
+        note_rescaled(findings, column, tolerance, off)
+        numbers = numbers / sums[eligible.rows]
     propensities: npt.NDArray[np.float64] = numbers
     return propensities

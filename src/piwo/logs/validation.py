@@ -20,7 +20,7 @@ from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions, is_text, label_array
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.columns import Columns
-from piwo.logs.eligible import Eligible, propensities_of
+from piwo.logs.eligible import Eligible, note_rescaled, propensities_of
 from piwo.logs.features import (
     MISSING_ADVICE,
     Feature,
@@ -203,7 +203,9 @@ def _with_lists(
     name = schema.columns.propensities
     if name is None or name not in record.schema.names:
         return eligible, None
-    propensities = propensities_of(record[name], name, eligible, findings, TOLERANCE)
+    propensities = propensities_of(
+        record[name], name, eligible, findings, TOLERANCE, schema.normalize
+    )
     if propensities is None:
         return eligible, None
     every = replace(eligible, propensities=propensities)
@@ -477,10 +479,7 @@ def _checked_vectors(
         return None
     rule = f"does not sum to 1 within {TOLERANCE:g}"
     if schema.normalize:
-        rescaled = np.abs(sums - 1.0) > TOLERANCE
-        asked = argument("normalize", value=True)
-        advice = f"divided by its sum as asked ({asked}); results depend on these propensities"
-        findings.note(name, rule, advice, rescaled, fatal=False)
+        note_rescaled(findings, name, TOLERANCE, np.abs(sums - 1.0) > TOLERANCE)
         advice = "a propensity vector needs at least one positive entry"
         findings.note(name, "sums to 0", advice, sums <= 0)
         return matrix / np.where(sums > 0, sums, 1.0)[:, None]

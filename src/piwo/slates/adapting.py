@@ -206,8 +206,10 @@ class _Folds:
         """Return the encoded context, (n, d)."""
         found, _ = self.features.encode_columns(dict(rows.context or {}), len(rows))
         if not np.isfinite(found).all():
+            row, column = np.argwhere(~np.isfinite(found))[0].tolist()
             raise DataError(
-                "the context has missing or infinite values; drop such rows yourself first"
+                f"context {self.features.names[column]!r} is {found[row, column]} in row "
+                f"{rows.rows[row]}, expected a finite number; drop such rows yourself first"
             )
         return found
 

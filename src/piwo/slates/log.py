@@ -135,18 +135,14 @@ class SlateLog:
         """(L,) alpha."""
         if self.alpha is None:
             return np.ones(self.slots)
-        if len(self.alpha) < self.slots:
+        given = len(self.alpha)
+        if given != self.slots:
+            declare = f", or declare {argument('slots', given)}" if given > self.slots else ""
             raise UsageError(
-                f"{argument('position_weights')} has {len(self.alpha)} entries, and slates have up "
-                f"to {self.slots} slots; give one for each slot"
+                f"{argument('position_weights')} has {given} entries, and slates have up to "
+                f"{self.slots} slots; give one for each slot{declare}"
             )
-        found = np.array(self.alpha[: self.slots])
-        if not found.sum() > 0:
-            raise UsageError(
-                f"{argument('position_weights')} is {shown(self.alpha)}, and slates have up to "
-                f"{self.slots} slots, whose weights are all 0; give one of them a weight above 0"
-            )
-        return found
+        return np.array(self.alpha)
 
     @cached_property
     def most(self) -> float:
@@ -402,9 +398,10 @@ def alpha_of(weights: Any) -> tuple[float, ...] | None:
     if weights is None:
         return None
     check_listed("position_weights", weights)
-    if not all(is_number(x) and 0.0 <= x < math.inf for x in weights) or not sum(weights) > 0:
+    usable = all(is_number(x) and 0.0 <= x < math.inf for x in weights)
+    if not (usable and 0.0 < sum(map(float, weights)) < math.inf):
         raise UsageError(
             f"{argument('position_weights')} is {shown(weights)}, expected one number of at least "
-            "0 for each slot, not all of them 0"
+            "0 for each slot, not all of them 0, with a finite sum"
         )
     return tuple(map(float, weights))
