@@ -77,10 +77,11 @@ def test_the_mass_by_hand(columns: dict) -> None:
     even = Uniform(log.actions)
     found = piwo.evaluate(log, even)
     assert found.unsupported_mass == pytest.approx(2 / 9)
-    (text,) = [str(note) for note in found.notes if note.kind == "never-logged"]
     exact = "mu" in columns
+    kind = "never-logged" if exact else "out-of-reach"
+    (text,) = [str(note) for note in found.notes if note.kind == kind]
     assert ("the logger could not take there (propensity 0)" in text) == exact
-    assert ("no row can show (never taken, or eligible next to one of" in text) != exact
+    assert text.startswith("at most 0.2222 of what the policy plays, in actions that") != exact
     health = piwo.check(log)
     assert health.unsupported_mass == pytest.approx(2 / 9)
     assert (health.never_logged, health.never_logged_eligible) == (("c",), (1,))
@@ -159,13 +160,18 @@ def test_items_that_chance_left_out_are_not_unsupported(lists: bool) -> None:
     (finding,) = [one for one in health.findings if one.kind == "never-logged"]
     assert health.verdict == "fit"
     assert finding.severity == "note"
-    texts = [str(note) for note in found.notes if note.kind == "never-logged"]
+    texts = [str(note) for note in found.notes if note.kind in {"never-logged", "out-of-reach"}]
+    assert health.unsupported_mass == found.unsupported_mass
     if lists:
         assert found.unsupported_mass == 0.0
         assert not texts
         assert "could take all that the uniform policy plays" in finding.text
     else:
-        assert "gives at most probability" in texts[0]
+        # Their mean weight is 1, so the value lacks nothing.
+        assert texts[0].startswith(f"at most {found.unsupported_mass:.4g} of what the policy plays")
+        assert "lowest" not in texts[0]
+        assert f"at most {found.unsupported_mass:.4g} of what the uniform policy" in finding.text
+        assert "unknown" not in finding.text
 
 
 def test_lists_of_eligible_actions_are_complete() -> None:
@@ -192,6 +198,91 @@ def test_an_action_that_no_row_lists_is_not_missing() -> None:
     assert health.never_eligible == 2
     (finding,) = [one for one in health.findings if one.kind == "never-logged"]
     assert "1 of 5 actions were eligible and never taken (eligible in rows: 'c': 1)" in finding.text
+
+
+@pytest.mark.parametrize("propensity", [0.5, 0.3, 0.2])
+def test_check_and_evaluate_bound_the_mass_alike(propensity: float) -> None:
+    """The logger takes a and b with 1/2 each, and never z, whatever is logged."""
+    random = np.random.default_rng(0)
+    columns = {
+        "action": random.choice(["a", "b"], 2000).tolist(),
+        "reward": random.integers(0, 2, 2000).tolist(),
+        "propensity": [propensity] * 2000,
+        "could": [["a", "b", "z"]] * 2000,
+    }
+    log = read(columns)
+    even = Uniform(log.actions)
+    found, health = piwo.evaluate(log, even), piwo.check(log)
+    # Where propensities are contradicted there is no bound.
+    assert (found.missing_mass_upper is None) == (propensity < 0.5)
+    assert found.unsupported_mass == health.unsupported_mass == pytest.approx(1 / 3)
+    (finding,) = [one for one in health.findings if one.kind == "never-logged"]
+    assert "at most 0.3333 of what the uniform policy plays" in finding.text
+
+
+def test_check_takes_the_bound_of_the_interval() -> None:
+    """Half of what the policy plays was never taken, and bets on blocks show most by chance."""
+    random = np.random.default_rng(3)
+    n, items = 1500, 3000
+    could = (random.integers(items, size=n)[:, None] + np.arange(3) * (items // 3)) % items
+    # skewed: item weights differ, so that the bound is far from 0
+    p = random.dirichlet(np.ones(3), n)
+    place = (random.random(n)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(max=2)
+    rows = np.arange(n)
+    columns = {
+        "action": could[rows, place],
+        "reward": random.integers(0, 2, n),
+        "propensity": p[rows, place],
+        "could": list(could),
+    }
+    log = read(columns)
+    even = Uniform(log.actions)
+    found, health = piwo.evaluate(log, even), piwo.check(log)
+    assert 0.01 < found.missing_mass_upper < 0.4
+    assert found.unsupported_mass == found.missing_mass_upper == health.unsupported_mass
+
+
+def test_what_only_certain_rows_show_is_proved() -> None:
+    columns = {
+        "action": ["a"] * 3 + ["b"],
+        "reward": [1.0, 1, 1, 1],
+        "propensity": [1.0, 0.25, 0.25, 0.5],
+        "could": [["a", "b"]] * 4,
+    }
+    log = read(columns, reward_range=(0, 1))
+    found = piwo.evaluate(log, Uniform(log.actions))
+    # By hand: 1/2 of one row of four; weights 1/2, 2, 2, 1 give 5.5/4, and no reward is above 1.
+    assert (found.unsupported_mass, found.value) == (0.125, 1.375)
+    (text,) = [str(note) for note in found.notes if note.kind == "never-logged"]
+    assert "probability 0.125 to actions that the logger could not take there (another had" in text
+    assert text.endswith("with the highest it would be 1")
+
+
+def test_never_logged_actions_of_a_fixed_list_may_be_left_out_by_chance() -> None:
+    random = np.random.default_rng(1)
+    n, items = 1500, 3000
+    columns = {
+        "action": random.integers(items, size=n),
+        "reward": (random.random(n) < 0.9).astype(int),
+        "propensity": np.full(n, 1 / items),
+    }
+    log = piwo.read(columns, actions=list(range(items)))
+    found = piwo.evaluate(log, Uniform(log.actions))
+    assert found.unsupported_mass > 0.5 > found.missing_mass_upper
+    (text,) = [str(note) for note in found.notes if note.kind in {"never-logged", "out-of-reach"}]
+    assert "some of them by chance" in text
+    assert "lowest" not in text
+
+
+@pytest.mark.parametrize("actions", [["a", "b"], ["a", "b", "z"]])
+def test_a_declared_action_that_no_row_lists_changes_no_mass(actions: list[str]) -> None:
+    columns = {**ALONE, "pi": [0.5, 0.25, 1.0], "could": [["a", "b"], ["a", "b"], ["b"]]}
+    log = read(columns, policy_columns="pi", actions=actions)
+    column = piwo.policies.Column("pi")
+    assert piwo.evaluate(log, column).unsupported_mass == pytest.approx(0.25)
+    assert piwo.check(log, column).unsupported_mass == pytest.approx(0.25)
+    certificate = piwo.certify(log, {"pi": column})["pi"]
+    assert certificate.unsupported_mass == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("make", ["listed", "certain", "exact"])

@@ -17,8 +17,8 @@ from piwo.logs import Log, read, read_dsjson
 from piwo.oracles import JointRidge
 from piwo.policies import Constant, Uniform
 from piwo.scores import IX
+from piwo.sources import dsjson, spool
 from piwo.sources import lines as module
-from piwo.sources import spool
 
 
 def event(ranking: list[int], p: list[float], cost: float = 0.0, **more: Any) -> dict[str, Any]:
@@ -466,3 +466,30 @@ def test_entries_that_differ_are_said_in_one_line(tmp_path: Path) -> None:
     # Spaces are no difference.
     same = json.dumps(first).replace(" ", "")
     assert len(read_silently(written(tmp_path / "same.dsjson", first, same))) == 2
+
+
+def test_the_order_of_keys_is_no_difference_of_entries(tmp_path: Path) -> None:
+    first = event([1, 2], [0.5, 0.5], -1.0)
+    first["c"]["_multi"] = [{"id": "tea", "at": {"x": 1, "y": 2}}, {"id": "cup", "at": {"x": 3}}]
+    other = event([2, 1], [0.75, 0.25])
+    other["c"]["_multi"] = [{"at": {"y": 2, "x": 1}, "id": "tea"}, {"at": {"x": 3}, "id": "cup"}]
+    assert len(read_silently(written(tmp_path / "keys.dsjson", first, other, other))) == 3
+    # As long as the first, but with the entries exchanged, or a value moved.
+    for at in [
+        other["c"]["_multi"][::-1],
+        [{"id": "tea", "at": {"x": 2, "y": 1}}, {"id": "cup", "at": {"x": 3}}],
+    ]:
+        other["c"]["_multi"] = at
+        with pytest.warns(PiwoWarning, match="1 of 3 events have other entries"):
+            read_dsjson(written(tmp_path / "other.dsjson", first, other, first))
+
+
+def test_after_enough_other_entries_no_more_are_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dsjson, "_COMPARED", 2)
+    events = [event([1, 2], [0.5, 0.5]) for _ in range(6)]
+    for i, one in enumerate(events):
+        one["c"]["_multi"] = [{"f": i}, {"f": 7}]
+    with pytest.warns(PiwoWarning, match="5 of 6 events have other entries"):
+        read_dsjson(written(tmp_path / "log.dsjson", *events))

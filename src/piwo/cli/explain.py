@@ -22,7 +22,7 @@ POLICIES = (
     "with; above 0, it is certified better. ESS: effective sample size, about how many rows (or "
     "units) carry the estimate. mean weight: the mean of its probabilities over those of the "
     "logger, expected 1. unsupported: the probability that it gives to actions the log cannot "
-    "show, which count as the lowest reward."
+    "show, which count as the lowest reward; at most that if a note says so."
 )
 """On the table of `piwo evaluate`."""
 

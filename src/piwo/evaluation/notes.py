@@ -266,23 +266,39 @@ def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say how much of the policy is unknown, and what that would be worth at most."""
     if not made.unsupported_mass:
         return
+    changing = found.evidence.log.columns.eligible is not None
+    if changing and found.never_taken and found.unsupported is None:
+        yield Note(
+            f"at most {shown(made.unsupported_mass)} of what the policy plays, in actions that "
+            "were never taken or were eligible next to one of propensity 1, may be out of the "
+            "logger's reach; propensities of all eligible actions would say if they are "
+            f"({argument('propensities')})",
+            kind="out-of-reach",
+        )
+        return
+    which = "were never logged"
+    if found.unsupported is not None:
+        which = "the logger could not take there (propensity 0)"
+    elif changing:
+        which = "the logger could not take there (another had propensity 1)"
+    start = f"the policy gives probability {shown(made.unsupported_mass)} to actions that {which}"
+    bound = made.missing_mass_upper
+    if not changing and bound is not None and made.unsupported_mass > bound:
+        yield Note(
+            f"{start}, some of them by chance: at most {shown(bound)} of what it plays is out of "
+            "the logger's reach, by the mean weight",
+            kind="out-of-reach",
+        )
+        return
     low, high = made.reward_range
     reach = ""
     if made.value is not None and math.isfinite(high):
-        most = made.value + made.unsupported_mass * (high - low)
+        # chance may leave the estimate above what the rest can be worth
+        most = min(high, made.value + made.unsupported_mass * (high - low))
         reach = f"; with the highest it would be {shown(most)}"
-    which, at_most = "were never logged", ""
-    if found.unsupported is not None:
-        which = "the logger could not take there (propensity 0)"
-    elif found.evidence.log.columns.eligible is not None:
-        which = "no row can show (never taken, or eligible next to one of propensity 1)"
-        if made.unsupported_mass == made.missing_mass_upper:
-            # so many were never taken by chance that the mean weight says more
-            at_most = "at most "
-    mass = f"{at_most}probability {shown(made.unsupported_mass)}"
     yield Note(
-        f"the policy gives {mass} to actions that {which}; "
-        f"what they would have earned is unknown, the value counts it as the lowest reward{reach}",
+        f"{start}; what they would have earned is unknown, the value counts it as the lowest "
+        f"reward{reach}",
         kind="never-logged",
     )
 

@@ -89,7 +89,7 @@ class Evaluation(Record):
     actions of propensity 0 in their row, and the number is exact; else the actions never logged.
     In logs with eligible actions these count in rows that list them, and so does all that the
     policy plays besides a logged action of propensity 1; the sum is at most
-    `missing_mass_upper`, as many may never have been taken by chance."""
+    `missing_mass_upper`, if there is one, as many may never have been taken by chance."""
     missing_mass_upper: float | None
     """Upper bound (at delta) on the policy's mass where the logger never goes."""
     logging_value: float | None

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from piwo import bounds
 from piwo.errors import DataError, warn
@@ -40,6 +39,7 @@ from piwo.messages import Note, argument
 from piwo.policies import Policy
 from piwo.policies.sampling import check_random_state
 from piwo.reductions import ActionCount, Joint, PolicyState, PolicySums, Reduction
+from piwo.reductions.action_table import CountState
 from piwo.reductions.blocks import Partition
 from piwo.reductions.listed_mass import CertainRows
 from piwo.reductions.rate_cells import RateCells
@@ -357,14 +357,14 @@ class Request:
                     raise DataError(f"{policy_words(key)}: {wrong.args[0]}") from wrong
             raise
 
-    def _counted(self, states: Sequence[Any]) -> tuple[npt.NDArray[Any], int]:
+    def _counted(self, states: Sequence[Any]) -> tuple[CountState, int]:
         """Return rows by action, empty if not counted, and the number of `CertainRows`."""
-        count, certain = np.empty(0), 0
+        counted, certain = CountState(np.empty(0), np.empty(0)), 0
         if self._counts_actions:
-            count = states[0].count
+            counted = states[0]
         if looks_for_certain_rows(self.log):
             certain = states[-1].rows
-        return count, certain
+        return counted, certain
 
     def finish(
         self, states: tuple[Any, ...], raw: Mapping[Any, RawBounds] | None = None
@@ -385,8 +385,8 @@ class Request:
             if changed is not None and self.log.logger is None:
                 raise LearningSeenError(changed)
         own: dict[Any, tuple[Any, ...]] = dict(zip(self.policies, each, strict=True))
-        count, certain = self._counted(counts)
-        once = int((count == 1).sum())
+        counted, certain = self._counted(counts)
+        once = int((counted.count == 1).sum())
         if self.one_sided or not self.first_look or not may_lack_actions(self.log):
             # certificates ask this themselves
             once = 0
@@ -397,7 +397,8 @@ class Request:
         found = {}
         for key, some in own.items():
             found[key] = self._policy_result(key, some, once, baseline, given[key])
-        never = np.flatnonzero(count == 0)
+        # an action that no row lists is played nowhere
+        never = np.flatnonzero((counted.count == 0) & (counted.eligible > 0))
         result = RequestResult(found, baseline, never_logged=never, certain_rows=certain)
         tested = self.p_values(result)
         why_not = contradiction(tested, result.claimed, self.log.reward_range)
@@ -411,6 +412,7 @@ class Request:
                 contradicted=why_not,
                 copied=copied,
                 logger_changed=changed,
+                never_taken=len(never),
             )
             if why_not is None and one.usable:
                 found[key] = self._capped(key, found[key], own[key])

@@ -55,6 +55,9 @@ class PolicyResult:
     """Of a logger that was declared fixed, or counts as learning for this: how many (context,
     action) had several propensities, of how many; None if no more than a few."""
 
+    never_taken: int = 0
+    """How many actions could be taken and never were; 0 if they were not counted."""
+
     @property
     def usable(self) -> bool:
         """Whether finite-sample statements can be made of this policy."""
@@ -170,7 +173,8 @@ class RequestResult:
     baseline: BaselineResult | None
     """None: the logging policy."""
     never_logged: npt.NDArray[np.int64]
-    """Codes of the actions that were never logged; empty if they were not counted."""
+    """Codes of the actions that could be taken and were never logged; empty if they were not
+    counted."""
     certain_rows: int = 0
     """See `CertainRows`; 0 if they were not counted."""
     p_values: Mapping[Any, float] = field(default_factory=dict)

@@ -72,7 +72,7 @@ def unsupported_masses(
     That is exact given full propensities. Otherwise it is the probability of actions that were
     never logged, which takes a pass for policies that look at the context or at the row. If actions
     change from row to row, it counts what the policy plays besides an action of propensity 1, too,
-    and is no more than what the mean weight leaves.
+    and is at most the upper bound from the mean weight.
 
     Args:
         log: the rows.

@@ -12,11 +12,8 @@ import numpy.typing as npt
 
 from piwo import bounds
 from piwo.engines.state import State
-from piwo.evaluation.unsupported import (
-    looks_for_certain_rows,
-    unsupported_masses,
-    unsupported_sums,
-)
+from piwo.evaluation.evaluate import evaluate
+from piwo.evaluation.unsupported import unsupported_masses, unsupported_sums
 from piwo.health.item_age import age_rows
 from piwo.health.position import position_rows
 from piwo.health.record import TABLE_ROWS, Health, HealthFinding, Verdict
@@ -41,7 +38,6 @@ from piwo.reductions import (
     PolicySums,
     WeightHistogram,
 )
-from piwo.reductions.listed_mass import CertainRows
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Reduction
 from piwo.reductions.repeats import Repeats
@@ -60,7 +56,8 @@ def check(log: Log, policy: Any = None, delta: float = 0.05) -> Health:
     """Whether a log is fit to value policies, and what is wrong with it.
 
     One pass; one more for a policy that reads the context, one for columns that look like ids, and
-    two if the log says at which position actions were shown.
+    two if the log says at which position actions were shown; those of `piwo.evaluate` for a log
+    with eligible actions without the propensities of all of them.
 
     The verdict is "unfit" if one of these holds; the limits have these reasons:
 
@@ -140,10 +137,7 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
     sizes: tuple[SetSizes, ...] = ()
     if log.columns.eligible is not None:
         sizes = (SetSizes(),)
-    certain_rows: tuple[CertainRows, ...] = ()
-    if looks_for_certain_rows(log):
-        certain_rows = (CertainRows(),)
-    sums = Joint((*parts, *exact, *certain_rows, *sizes))
+    sums = Joint((*parts, *exact, *sizes))
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     # Missing values, copies, and what equal contexts show of the logger are looked for in the same
     # pass, unless the policy encodes the context its own way.
@@ -157,15 +151,15 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
         both = Joint((sums, Joint(tuple(looks.values()))))
         (table, evidence, of_uniform, spread, *rest), states = reduce(_described(log), both)
     by_size = tuple(_size_rows(log, rest.pop())) if sizes else ()
-    certain = rest.pop().rows > 0 if certain_rows else False
     known = {name: rest.pop().mean} if exact else {}
     state, histogram = rest or (of_uniform, spread)
-    never = np.flatnonzero(table.count == 0)
-    most = {}
-    if sizes and log.columns.weight is None:
-        penalty = bounds.log_inv_delta(delta)
-        most[name] = bounds.missing_mass_upper(state.bets.weight, state.moments.rows, penalty)
-    mass = unsupported_masses(log, {name: target}, never, known, certain=certain, most=most)[name]
+    if sizes and not exact:
+        # an upper bound belongs to it, which is that of an evaluation, or none, as there
+        asked_of = Uniform(given.actions) if policy is None else policy
+        mass = evaluate(given, asked_of, name=name, delta=delta).unsupported_mass
+    else:
+        never = np.flatnonzero(table.count == 0)
+        mass = unsupported_masses(log, {name: target}, never, known)[name]
     even_sums = (of_uniform.moments, of_uniform.bets.weight)
     made = _measured(
         log, name, delta, table, evidence, even_sums, spread, state.moments, histogram, mass

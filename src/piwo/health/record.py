@@ -214,6 +214,7 @@ class Health(Record):
     """Effective sample size (sum w)^2 / sum w^2; None if all weights are 0 or one is beyond
     float64."""
     unsupported_mass: float | None
+    """As in an `Evaluation` of this policy alone."""
     top_share: Mapping[int, float | None]
     """Share of all weight that the heaviest 1, 2 and 10 rows carry."""
     propensity_p: float | None

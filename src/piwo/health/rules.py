@@ -437,13 +437,14 @@ def _never_taken(health: Health, missing: int) -> HealthFinding:
         )
     elif mass is not None:
         text += (
-            f"; the {policy} gives probability {mass:.4g} to actions that no row can show (no more "
-            "than its mean weight leaves); "
-            f"{unknown}; propensities of all eligible actions would say if the logger could take "
-            f"them ({argument('propensities')})"
+            f"; at most {mass:.4g} of what the {policy} plays, in such actions or next to one of "
+            "propensity 1, may be out of the logger's reach; propensities of all eligible actions "
+            f"would say if they are ({argument('propensities')})"
         )
         if mass < _BY_CHANCE:
             severity = "note"
+        else:
+            text += "; log such actions, or keep new policies away from them"
     return _finding("never-logged", severity, text)
 
 

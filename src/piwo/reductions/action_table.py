@@ -62,9 +62,6 @@ class ActionTable(Reduction[ActionState]):
             sums = np.bincount(batch.action, values, minlength=self.actions)
             return sums.astype(np.float64, copy=False)
 
-        could = np.full(self.actions, float(len(batch)))
-        if batch.eligible is not None:
-            could = np.bincount(batch.eligible.codes, minlength=self.actions).astype(np.float64)
         return state.merge(
             ActionState(
                 count=by_action(),
@@ -72,16 +69,18 @@ class ActionTable(Reduction[ActionState]):
                 propensity=by_action(batch.propensity),
                 inverse=by_action(inverse),
                 inverse2=by_action(inverse2),
-                eligible=could,
+                eligible=_could(batch, self.actions),
             )
         )
 
 
 @dataclass(frozen=True)
 class CountState(State):
-    """Rows by action, (K,)."""
+    """Rows by action, each (K,)."""
 
     count: Floats
+    eligible: Floats
+    """The number of rows in which the action could be taken."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,16 @@ class ActionCount(Reduction[CountState]):
 
     def empty(self) -> CountState:
         """Return the state of no rows."""
-        return CountState(np.zeros(self.actions))
+        return CountState(np.zeros(self.actions), np.zeros(self.actions))
 
     def update(self, state: CountState, batch: Batch) -> CountState:
         """Return the counts with a batch added."""
-        return CountState(state.count + np.bincount(batch.action, minlength=self.actions))
+        count = np.bincount(batch.action, minlength=self.actions).astype(np.float64)
+        return state.merge(CountState(count, _could(batch, self.actions)))
+
+
+def _could(batch: Batch, actions: int) -> Floats:
+    """Return in how many rows each action could be taken, (K,)."""
+    if batch.eligible is None:
+        return np.full(actions, float(len(batch)))
+    return np.bincount(batch.eligible.codes, minlength=actions).astype(np.float64)

@@ -180,6 +180,11 @@ def _unsupported(chosen: Evaluation) -> str:
         return "How much of this policy the log does not support is unknown."
     if mass == 0.0:
         return "Everything that this policy does was tried in the log."
+    if any(note.kind == "out-of-reach" for note in chosen.notes):
+        return (
+            f"{percent(100.0 * mass)} of what this policy does, at most, may never be tried by "
+            "today's system; the log does not say."
+        )
     return (
         f"{percent(100.0 * mass)} of what this policy does was never tried in the log: what it "
         "would earn there is unknown, and bounds assume the worst."
