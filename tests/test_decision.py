@@ -37,7 +37,7 @@ def test_switch_says_the_bound_and_no_more() -> None:
     made = piwo.decide(found, units=Units("clicks", 100.0, "visits"))
     assert (made.verdict, made.policy) == ("switch", "B")
     assert made.sentence.startswith("Switch to B: it earns at least ")
-    assert made.sentence.endswith("in 100 visits than today's system (95 %, 4,000 visits).")
+    assert made.sentence.endswith("per 100 visits than today's system (95 %, 4,000 visits).")
     said = float(made.sentence.split("at least ")[1].split()[0])
     assert 0 < said <= 100.0 * found["B"].improvement_lower
     assert made.gain_lower == pytest.approx(100.0 * found["B"].improvement_lower)
@@ -120,7 +120,7 @@ def test_certified_harm_and_a_missed_least_value_refuse() -> None:
 def test_costs_are_to_be_low() -> None:
     one = replace(constant(log_of(), "B")["B"], cost=True)
     assert "B: it costs at least 0.0" in piwo.decide([one]).sentence
-    assert "less a decision than today's system" in piwo.decide([one]).sentence
+    assert "less per decision than today's system" in piwo.decide([one]).sentence
 
 
 def test_caveats_are_named() -> None:
@@ -182,7 +182,7 @@ def test_a_certificate_of_another_policy_says_so_and_what_it_proves() -> None:
     assert found.verdict == "unfit"
     assert found.sentence == (
         "Cannot be told: nothing is proved of p.piwo: the certificate is of the policy learned "
-        "from 90 of 180 rows; that one earns at least 0.040 more a decision than today's system "
+        "from 90 of 180 rows; that one earns at least 0.040 more per decision than today's system "
         "(95 %, 90 decisions)."
     )
 

@@ -79,7 +79,7 @@ class Decision(Record):
     >>> found.verdict, found.policy
     ('switch', 'a')
     >>> print(found.sentence)
-    Switch to a: it earns at least 46.4 clicks more in 100 visits than today's system (95 %, 1,000
+    Switch to a: it earns at least 46.4 clicks more per 100 visits than today's system (95 %, 1,000
     visits).
     """
 
@@ -199,7 +199,7 @@ def decide(
     >>> log = piwo.Log.from_arrays(action=["a", "b"] * 2, reward=[1, 0] * 2, propensity=[0.5] * 4)
     >>> print(decide(piwo.evaluate(log, piwo.policies.Constant("a", log.actions))).sentence)
     Keep today's system: constant:a is not proved better on 4 decisions; it may earn up to 1.0 more,
-    or 0.6 less, a decision.
+    or 0.6 less, per decision.
     """
     given: Any = evaluations
     if isinstance(evaluations, Evaluation):
@@ -272,7 +272,7 @@ def decide_by_certificate(
     ...     kind="held-out", value=0.6, value_lower=0.5, improvement_lower=0.04, logging_value=0.5
     ... )
     >>> print(decide_by_certificate(made, "policy.piwo").sentence)
-    Switch to policy.piwo: it earns at least 0.04 more a decision than today's system (95 %, 0
+    Switch to policy.piwo: it earns at least 0.04 more per decision than today's system (95 %, 0
     decisions).
     """
     frame = _frame_of(certificate, certificate.candidates, certificate.assumes, units)

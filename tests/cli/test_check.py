@@ -61,7 +61,7 @@ def test_two_rows_are_too_few_for_any_policy(piwo, tmp_path: Path) -> None:
     log.write_text("action,reward,propensity\na,1,0.5\nb,0,0.5\n", "utf-8")
     for words in (("check", log), ("evaluate", log, "--policy", "uniform")):
         last = piwo(*words).out.splitlines()[-1]
-        assert last == "next: collect more rows: 2 say too little of any policy"
+        assert last == "next: collect more rows: 2 say too little about any policy"
 
 
 def test_rows_chosen_by_what_was_earned_are_not_used_further(piwo, learnable: Path, roles) -> None:

@@ -145,7 +145,7 @@ def test_the_text_ends_with_what_to_do_next(piwo, small: Path, learnable: Path, 
     assert last.startswith(f"next: piwo learn {learnable} {named}")
     # Four rows are too few to learn from.
     last = piwo("evaluate", small, *roles, "--policy", "logging").out.splitlines()[-1]
-    assert last == "next: collect more rows: 4 say too little of any policy"
+    assert last == "next: collect more rows: 4 say too little about any policy"
 
 
 def test_the_next_line_can_be_typed(piwo, learnable: Path, roles, monkeypatch) -> None:

@@ -588,6 +588,20 @@ def test_the_table_of_a_path_is_in_the_terms_of_the_score(
     assert row.split()[0] == f"{chosen['parameter']:.4g}"
 
 
+@pytest.mark.parametrize("oracle", ["ridge", "auto"])
+def test_a_policy_that_is_not_certified_is_shown_rather_than_run(
+    piwo, tmp_path: Path, oracle: str
+) -> None:
+    log, out = tmp_path / "log.csv", tmp_path / "p.piwo"
+    rng = np.random.default_rng(0)
+    table = {"x": rng.normal(size=300), "a": rng.integers(0, 2, 300), "r": rng.integers(0, 2, 300)}
+    rows = [f"{x:.3f},{a},{r},0.5" for x, a, r in zip(*table.values(), strict=True)]
+    log.write_text("\n".join(["x,action,reward,propensity", *rows]), encoding="utf-8")
+    done = piwo("learn", log, "--oracle", oracle, "--context", "x", "--out", out)
+    assert done.out.startswith("Keep today's system: ")
+    assert done.out.splitlines()[-1] == f"next: piwo policy show {out}"
+
+
 def test_no_command_is_proposed_that_does_not_read_lines_of_vowpal_wabbit(
     piwo, tmp_path: Path
 ) -> None:

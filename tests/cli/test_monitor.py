@@ -265,13 +265,13 @@ def test_units_are_words_of_one_call_in_answer_table_page_and_python(
     shown = library.Units("clicks", 100, "visits")
     least = shown.at_least(found.improvement_lower, found.gain)
     assert least == f"{math.floor(1000 * found.improvement_lower) / 10:.1f} clicks"
-    said = f"certified: constant:B earns at least {least} more in 100 visits than today's system"
+    said = f"certified: constant:B earns at least {least} more per 100 visits than today's system"
     assert ran.out.startswith(f"{said} (95 %, at all looks together, 3,200 visits)")
     assert f"{100 * found.value:.4g}" in ran.out
-    assert "(values and improvements are clicks in 100 visits)" in ran.out
+    assert "(values and improvements are in clicks per 100 visits)" in ran.out
     page = Path("page.html").read_text()
-    assert f"constant:B earns at least {least} more in 100 visits" in page
-    assert f"now: {100 * found.value:.4g} clicks in 100 visits" in page
+    assert f"constant:B earns at least {least} more per 100 visits" in page
+    assert f"now: {100 * found.value:.4g} clicks per 100 visits" in page
     assert f"<td>{100 * found.improvement_lower:.4g}</td>" in page
     # The state is the same without them, and so are the numbers of --json.
     plain = piwo("monitor", "--state", "m.piwo", "--json").document
@@ -292,4 +292,16 @@ def test_a_monitor_of_costs_says_that_they_are_less(piwo: Command) -> None:
     words = ("--cost", "price", "--reward-range", "-1,0")
     ran = piwo("monitor", "d.csv", *OPTIONS, *words)
     assert ran.out.startswith("certified: constant:B costs at least 0.0")
-    assert "less a decision than today's system" in ran.out
+    assert "less per decision than today's system" in ran.out
+    said = "values are minus the cost{} per {}, improvements how much lower it is"
+    assert f"({said.format('', 'decision')})" in ran.out
+    units = ("--unit-name", "euros", "--per", 100, "--row-name", "visits")
+    again = piwo("monitor", "--state", "m.piwo", *units, "--html", "page.html")
+    assert f"({said.format(' in euros', '100 visits')})" in again.out
+    page = Path("page.html").read_text()
+    assert f"V{said.format(' in euros', '100 visits')[1:]}." in page
+    assert page.count("(minus the cost in euros per 100 visits)") == 3
+    assert "earned" not in page
+    (look,) = library.Watch.history("m.piwo")
+    assert look.policies[0].cost
+    assert f"1 look on {look.date}, 3,200 visits" in page

@@ -290,7 +290,8 @@ class CertificateRequest:
             gain = improvement_in_units(found.raw.gain, log.span)
             made = replace(made, value_lower=log.value(low), improvement_lower=gain)
             outside = outside_notes(made.value, made.value_lower, None)
-            loss = loss_notes(made.value_lower, made.logging_value, log.reward_range, gain)
+            ends = (made.value, made.value_lower, None)
+            loss = loss_notes(ends, made.logging_value, log.reward_range, (gain, None))
             made = replace(made, notes=(*made.notes, *outside, *loss))
         return made
 

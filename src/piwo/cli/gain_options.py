@@ -9,12 +9,12 @@ from cyclopts import Group, Parameter
 
 from piwo.decision import Units
 
-__all__ = ["DEFAULT_PAGE", "PageOptions"]
+__all__ = ["DEFAULT_GAINS", "GainOptions"]
 
 
 @Parameter(name="*", group=Group("Output", sort_key=4))
 @dataclass(frozen=True)
-class PageOptions:
+class GainOptions:
     """How gains are written."""
 
     unit_name: Annotated[
@@ -23,7 +23,7 @@ class PageOptions:
     ] = ""
     per: Annotated[
         float,
-        Parameter(help="Gains are written in so many decisions, such as 100."),
+        Parameter(help="Gains are written per so many decisions, such as 100."),
     ] = 1.0
     row_name: Annotated[
         str,
@@ -36,4 +36,4 @@ class PageOptions:
         return Units(self.unit_name, self.per, self.row_name)
 
 
-DEFAULT_PAGE = PageOptions()
+DEFAULT_GAINS = GainOptions()

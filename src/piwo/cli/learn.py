@@ -98,7 +98,8 @@ def learn(
     if not refused:
         learner.policy_.save(out, metadata=metadata)
     saved = _saved_line(out, certificate, report)
-    proved = report.stays is None
+    # What is not proved better is shown, rather than run.
+    proved = bool(certificate.certified) and report.stays is None and not report.in_sample
     closing = after_learn(
         out, log[0], columns.eligible, learner.policy_, saved, refused=refused, proved=proved
     )

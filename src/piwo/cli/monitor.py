@@ -12,7 +12,7 @@ from cyclopts import Parameter
 import piwo
 from piwo.certificates.terms import check_at_least
 from piwo.cli.answer import Answer, command_line
-from piwo.cli.gain_options import DEFAULT_PAGE, PageOptions
+from piwo.cli.gain_options import DEFAULT_GAINS, GainOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
@@ -103,7 +103,7 @@ def monitor(
             "that is overwritten each day."
         ),
     ] = False,
-    shown: PageOptions = DEFAULT_PAGE,
+    shown: GainOptions = DEFAULT_GAINS,
     settings: WatchOptions = DEFAULT_WATCH,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
@@ -247,15 +247,15 @@ def _look_lines(looks: tuple[WatchLook, ...], units: Units) -> list[str]:
     ]
     cells = []
     for look in looks[-_LOOKS_SHOWN:]:
-        for one in look.policies:
-            ends = []
-            for value in (one.value, one.lower, one.upper, one.improvement_lower):
-                ends.append(number(None if value is None else value * units.per))
+        for each in look.policies:
+            one = each.scaled(units.per)
+            ends = (one.value, one.lower, one.upper, one.improvement_lower)
             proved = "yes" if one.name in look.certified else "no"
-            cells.append([look.date, one.name, f"{look.rows:,}", *ends, proved])
+            cells.append([look.date, one.name, f"{look.rows:,}", *map(number, ends), proved])
     lines = table(header, cells)
-    if units != Units():
-        lines.append(visible(f"(values and improvements are {units.axis})"))
+    cost = any(one.cost for one in looks[-1].policies)
+    if cost or units != Units():
+        lines.append(visible(f"({units.legend(cost=cost)})"))
     if len(looks) > _LOOKS_SHOWN:
         lines.append(f"({len(looks) - _LOOKS_SHOWN} earlier looks are in the state)")
     return lines

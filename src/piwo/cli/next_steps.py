@@ -42,7 +42,7 @@ def after_check(
         return "repair the log first: results computed from it now would be wrong"
     if unfit and health.count < FEWEST:
         # No policy has an effective sample that is larger than the log.
-        return f"collect more {health.counted}: {health.count:,} say too little of any policy"
+        return f"collect more {health.counted}: {health.count:,} say too little about any policy"
     if unfit:
         # The log itself is sound: only this policy differs too much from the logger.
         return "evaluate policies closer to the logger, for which more rows count"
@@ -80,7 +80,7 @@ def after_evaluate(
     if first.units is not None:
         count, counted = first.units, "units"
     if count < FEWEST:
-        return f"collect more {counted}: {count:,} say too little of any policy"
+        return f"collect more {counted}: {count:,} say too little about any policy"
     if columns.eligible is not None and columns.items is None:
         return "to learn from changing actions, give their features: --items FILE"
     settings = settings_of("learn")

@@ -40,7 +40,7 @@ _OTHER_NAMES = {
 def _options() -> Mapping[str, str]:
     """Return the option of each argument of Python that has one."""
     # Importing these takes a while, and most commands print no argument.
-    from piwo.cli.gain_options import PageOptions
+    from piwo.cli.gain_options import GainOptions
     from piwo.cli.join import JoinOptions
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
@@ -53,7 +53,7 @@ def _options() -> Mapping[str, str]:
     found = {str(kind.parameter): "--gamma" for kind in SCORES.values()}
     classes = (
         JoinOptions,
-        PageOptions,
+        GainOptions,
         SlateOptions,
         LogOptions,
         EstimateOptions,

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.evaluate import BaselineOption, asked, records
-from piwo.cli.gain_options import DEFAULT_PAGE, PageOptions
+from piwo.cli.gain_options import DEFAULT_GAINS, GainOptions
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
 from piwo.cli.shared_options import (
     DEFAULT_ESTIMATE,
@@ -36,7 +36,7 @@ def report(
     *,
     out: Annotated[Path, Parameter(help="The HTML file to write, replaced.", show=True)],
     baseline: BaselineOption = None,
-    shown: PageOptions = DEFAULT_PAGE,
+    shown: GainOptions = DEFAULT_GAINS,
     terms: TermOptions = NO_TERMS,
     policies: PolicyOptions = NO_POLICY,
     columns: LogOptions = DEFAULT_COLUMNS,
@@ -97,7 +97,7 @@ def report(
     )
 
 
-def _typed(options: PageOptions | TermOptions | EstimateOptions) -> list[str]:
+def _typed(options: GainOptions | TermOptions | EstimateOptions) -> list[str]:
     """Return the options that differ from what they are if left out, as they are typed."""
     words: list[str] = []
     for one in fields(options):

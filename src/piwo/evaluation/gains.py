@@ -32,15 +32,48 @@ class Units:
 
     @property
     def each(self) -> str:
-        """In how many decisions, such as "in 100 visits"."""
+        """In how many decisions, such as "per 100 visits"."""
         if self.per == 1.0:
-            return f"a {_singular(self.decisions)}"
-        return f"in {self.per:,.10g} {self.decisions}"
+            return f"per {_singular(self.decisions)}"
+        return f"per {self.per:,.10g} {self.decisions}"
 
     @property
     def axis(self) -> str:
-        """The unit of gains, such as "clicks in 100 visits"."""
+        """The unit of gains, such as "clicks per 100 visits"."""
         return f"{self.unit or 'reward'} {self.each}"
+
+    def values(self, *, cost: bool) -> str:
+        """Return what values are in: the same, or minus the cost.
+
+        Args:
+            cost: whether rewards are negative costs.
+
+        >>> Units("euros", 100.0, "visits").values(cost=True), Units().values(cost=False)
+        ('minus the cost in euros per 100 visits', 'reward per decision')
+        >>> Units().values(cost=True)
+        'minus the cost per decision'
+        """
+        if not cost:
+            return self.axis
+        unit = ""
+        if self.unit:
+            unit = f" in {self.unit}"
+        return f"minus the cost{unit} {self.each}"
+
+    def legend(self, *, cost: bool) -> str:
+        """Return what the values and improvements of a table are in.
+
+        Args:
+            cost: whether rewards are negative costs.
+
+        >>> Units("clicks", 100.0, "visits").legend(cost=False)
+        'values and improvements are in clicks per 100 visits'
+        >>> Units("euros", 100.0, "visits").legend(cost=True)
+        'values are minus the cost in euros per 100 visits, improvements how much lower it is'
+        """
+        if cost:
+            return f"values are {self.values(cost=cost)}, improvements how much lower it is"
+        return f"values and improvements are in {self.axis}"
 
     def gain(self, value: float, text: str | None = None) -> str:
         """Return a number of the reward's unit, or a text for it, with the unit's name."""

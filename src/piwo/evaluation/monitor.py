@@ -83,6 +83,8 @@ class Look(Record):
     right; why bounds are not given, if they are not."""
     interval: str = "mixture"
     """The bets that the bounds are made of, "mixture" or "deadline"."""
+    cost: bool = False
+    """Rewards, and so values, are negative costs."""
 
     @property
     def gain(self) -> float | None:
@@ -90,6 +92,20 @@ class Look(Record):
         if self.value is None or self.logging_value is None:
             return None
         return self.value - self.logging_value
+
+    def scaled(self, per: float) -> Look:
+        """Return the look with its values and gains in so many decisions.
+
+        >>> Look("new", 0.5, 0.4, 0.6, 0.1, 0.01, 1.0, 0.4, 1000, 0.05, "universal").scaled(
+        ...     100
+        ... ).value
+        50.0
+        """
+        made: dict[str, Any] = {}
+        for name in ("value", "lower", "upper", "improvement_lower", "logging_value"):
+            number = getattr(self, name)
+            made[name] = None if number is None else per * number
+        return replace(self, **made)
 
     def display(self) -> Display:
         """Return the look as it is shown in a notebook."""
@@ -379,13 +395,15 @@ class Monitor:
             horizon=self.horizon,
             notes=notes,
             interval=self.interval,
+            cost=self.cost,
         )
         if why_not is not None:
             return found
         shown = raw.reported(0.0, most)
         found = replace(found, lower=scaled(shown.lower), upper=scaled(shown.upper))
         outside = outside_notes(found.value, found.lower, found.upper)
-        loss = loss_notes(found.lower, found.logging_value, self.reward_range, gain)
+        ends = (found.value, found.lower, found.upper)
+        loss = loss_notes(ends, found.logging_value, self.reward_range, (gain, None))
         found = replace(found, notes=(*found.notes, *outside, *loss))
         if gain is None:
             return found

@@ -25,12 +25,15 @@ __all__ = [
     "notes_on_rows",
     "outside_notes",
     "refusal",
+    "says_something",
     "unit_note",
 ]
 
 # An upper end is called far from the estimate if it is so many times as large, on the unit scale,
 # and the estimate is so small.
 _FAR, _RARE = 20.0, 0.05
+# A lower end is near the estimate up to this share of the way from there to the lowest reward.
+_NEAR = 0.2
 
 
 def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
@@ -411,48 +414,79 @@ def _far_lower_end(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # 
     """Say that the lower end is a loss, where the logging policy earns."""
     if made.guarantee == "finite-sample":
         yield from loss_notes(
-            made.lower, made.logging_value, made.reward_range, made.improvement_lower
+            (made.value, made.lower, made.upper),
+            made.logging_value,
+            made.reward_range,
+            (made.improvement_lower, made.improvement_upper),
         )
 
 
 def loss_notes(
-    lower: float | None,
+    ends: tuple[float | None, float | None, float | None],
     logging_value: float | None,
     reward_range: tuple[float, float],
-    improvement_lower: float | None = None,
+    gains: tuple[float | None, float | None] = (None, None),
 ) -> tuple[Note, ...]:
     """Return the note on a lower end that is a loss although the logging policy earns, if it is.
 
-    Such a bound is true and of no use: nobody expects the loss, the rows cannot exclude it.
+    Such a bound is true and of no use: nobody expects the loss, the rows cannot exclude it. There
+    is no note where the bounds say something: the policy is certified better or worse, its upper
+    end is below what the logging policy earned, or its lower end is near the estimate, at most a
+    fifth of the way from there to the lowest reward.
 
     Args:
-        lower: the lower end of the value; None: there is none.
+        ends: estimate, lower and upper end of the value; None: there is none.
         logging_value: what the logging policy earned.
         reward_range: of the rewards, of which losses are below 0.
-        improvement_lower: above 0, the policy is certified better, whatever the lower end.
+        gains: bounds on the improvement, the lower and the upper; None: there is none.
 
-    >>> print(loss_notes(-5.7, 3.8, (-40.0, 120.0))[0])
+    >>> print(loss_notes((4.1, -5.7, 14.0), 3.8, (-40.0, 120.0))[0])
     the lower end is a loss, -5.7, where the logging policy earned 3.8: rewards may be as low as
-    -40, and these rows cannot exclude that this policy meets such losses; nothing useful is proved
-    of its value; more rows help, or a narrower reward_range if lower rewards cannot occur
-    >>> loss_notes(0.1, 3.8, (-40.0, 120.0))
+    -40, and these rows cannot exclude that this policy meets such losses, so that they do not show
+    whether it earns or loses; more rows help, or a narrower reward_range if lower rewards cannot
+    occur
+    >>> loss_notes((4.1, 0.1, 14.0), 3.8, (-40.0, 120.0))
     ()
     """
+    value, lower, upper = ends
     low = reward_range[0]
-    if lower is None or logging_value is None or not lower < 0.0 < logging_value:
+    if lower is None or logging_value is None or not low <= lower < 0.0 < logging_value:
         return ()
-    if low >= 0.0 or (improvement_lower is not None and improvement_lower > 0.0):
+    if value is None or value - lower <= _NEAR * (value - low):
+        return ()
+    if says_something(upper, logging_value, gains):
         return ()
     return (
         Note(
             f"the lower end is a loss, {number(lower)}, where the logging policy earned "
             f"{number(logging_value)}: rewards may be as low as {number(low)}, and these rows "
-            "cannot exclude that this policy meets such losses; nothing useful is proved of its "
-            f"value; more rows help, or a narrower {argument('reward_range')} if lower rewards "
-            "cannot occur",
+            "cannot exclude that this policy meets such losses, so that they do not show whether "
+            f"it earns or loses; more rows help, or a narrower {argument('reward_range')} if lower "
+            "rewards cannot occur",
             kind="lower-end",
         ),
     )
+
+
+def says_something(
+    upper: float | None, today: float | None, gains: tuple[float | None, float | None]
+) -> bool:
+    """Return whether bounds show that a policy is better or worse than today's.
+
+    Args:
+        upper: the upper end of its value; None: there is none.
+        today: the value of today's policy; None: not known.
+        gains: bounds on the improvement, the lower and the upper; None: there is none.
+
+    >>> says_something(-3.0, 0.9, (None, None)), says_something(2.0, 0.9, (None, -0.2))
+    (True, True)
+    >>> says_something(2.0, 0.9, (-1.0, 0.2))
+    False
+    """
+    least, most = gains
+    if (least is not None and least > 0.0) or (most is not None and most < 0.0):
+        return True
+    return upper is not None and today is not None and upper < today
 
 
 def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001

@@ -110,7 +110,8 @@ class Evaluation(Record):
     """Upper bound (at delta) on the value minus that of the logging policy; below 0: certified
     worse. With a finite-sample guarantee, as the lower one, whatever the interval. None: there is
     none, as over another baseline, for rewards without an upper end, where the two bounds cross,
-    and by unit next to an asymptotic interval."""
+    by unit next to an asymptotic interval, where the rows contradict their propensities, and where
+    nothing can be proved, as of a policy that was learned from these rows (`no_interval`)."""
     log_e_better: float | None = None
     """Logarithm of the evidence against "no better than that", an e-value valid at every n."""
     log_e_above: float | None = None

@@ -206,7 +206,12 @@ class SegmentRequest:
         vacuous = any(note.kind == "vacuous" for note in made.notes)
         if vacuous or shown_ends.guarantee != "finite-sample":
             return made
-        loss = loss_notes(made.lower, made.logging_value, log.reward_range, improvement)
+        loss = loss_notes(
+            (made.value, made.lower, made.upper),
+            made.logging_value,
+            log.reward_range,
+            (improvement, most),
+        )
         return replace(made, notes=(*made.notes, *loss))
 
 

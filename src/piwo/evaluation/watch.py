@@ -258,7 +258,7 @@ class Watch:
         """Return the answer in one sentence.
 
         Args:
-            units: how gains are written; words alone, so that each call may have others.
+            units: how gains are written. They change only the wording: each call may have others.
 
         Raises:
             UsageError: before the first look.

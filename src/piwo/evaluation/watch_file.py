@@ -112,6 +112,9 @@ def _check_look(look: Mapping[str, Any]) -> None:
         for name in _NUMBERS:
             if not maybe(number())(one[name]):
                 raise ValueError(f"{name} of a look is {one[name]!r:.80}")
+        # Looks of before have none.
+        if not isinstance(one.get("cost", False), bool):
+            raise ValueError(f"cost of a look is {one['cost']!r:.80}")
 
 
 def _checksum(page: Mapping[str, Any]) -> str:

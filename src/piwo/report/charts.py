@@ -152,7 +152,7 @@ def weight_bars(health: Health) -> tuple[Bar, ...]:
 
 
 def gamma_chart(
-    rows: Sequence[Mapping[str, Any]], today: float | None, units: Units
+    rows: Sequence[Mapping[str, Any]], today: float | None, units: Units, *, cost: bool = False
 ) -> LineChart | None:
     """Return the IX estimate and its bounds over gamma, on a logarithmic axis; None without rows.
 
@@ -160,6 +160,7 @@ def gamma_chart(
         rows: of `piwo.report.summary.gamma_rows`.
         today: mean logged reward.
         units: of the values.
+        cost: whether rewards are negative costs.
     """
     if not rows:
         return None
@@ -190,11 +191,11 @@ def gamma_chart(
     first, last = rows[0], rows[-1]
     words = (
         f"The IX estimate falls from {number(scale * first['value'])} at gamma "
-        f"{first['gamma']:g} to {number(scale * last['value'])} at gamma {last['gamma']:g}, in "
-        f"{units.axis}."
+        f"{first['gamma']:g} to {number(scale * last['value'])} at gamma {last['gamma']:g} "
+        f"({units.values(cost=cost)})."
     )
     return LineChart(
-        f"Value against gamma ({units.axis})",
+        f"Value against gamma ({units.values(cost=cost)})",
         tuple(one for one in series if one.points),
         tuple(ticks),
         _ticks_up(vertical),
@@ -203,7 +204,7 @@ def gamma_chart(
 
 
 def over_time(
-    periods: Sequence[PeriodRow], each: str, units: Units, policy: str
+    periods: Sequence[PeriodRow], each: str, units: Units, policy: str, *, cost: bool = False
 ) -> tuple[LineChart, ...]:
     """Return the figures over time: reward, mean weight, and the mix of actions.
 
@@ -212,6 +213,7 @@ def over_time(
         each: how long one is, in words.
         units: of the rewards.
         policy: whose weights are shown.
+        cost: whether rewards are negative costs.
     """
     if len(periods) < 2:
         return ()
@@ -219,7 +221,9 @@ def over_time(
     reward = [None if one.reward is None else units.per * one.reward for one in periods]
     weight = [one.mean_weight for one in periods]
     made = [
-        _trend(f"Logged reward by {each} ({units.axis})", "estimate", at, reward, periods),
+        _trend(
+            f"Logged reward by {each} ({units.values(cost=cost)})", "estimate", at, reward, periods
+        ),
         _trend(f"Mean weight of {policy} by {each} (expected: 1)", "estimate", at, weight, periods),
     ]
     labels: dict[str, None] = {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from piwo.decision import Units
 from piwo.evaluation import Evaluation, Segment
+from piwo.evaluation.notes import says_something
 from piwo.report.axis import Axis, axis_of, signed
 
 __all__ = ["Forest", "ForestRow", "forest_of", "segments_forest"]
@@ -71,7 +72,7 @@ def forest_of(evaluations: Sequence[Evaluation], units: Units, chosen: str) -> F
     ... )
     >>> found = piwo.evaluate(log, piwo.policies.Constant("a", log.actions))
     >>> forest_of([found], piwo.decision.Units(per=100.0), "a").rows[0].words
-    'estimated +50, at least +39, at most +68'
+    'estimated +50, at least +39, at most +67'
     """
     rows = [_row(one, units) for one in evaluations]
     rows.sort(key=_order)
@@ -129,9 +130,11 @@ def _segment_row(one: Segment, units: Units) -> ForestRow:
         gain = one.value - today
     label = "(missing)" if one.label is None else one.label
     note = f"{one.rows:,} rows"
-    if any(why.kind in {"effective-sample", "lower-end", "vacuous"} for why in one.notes):
+    gains = (one.improvement_lower, one.improvement_upper)
+    weak = any(why.kind in {"effective-sample", "lower-end", "vacuous"} for why in one.notes)
+    if weak and not says_something(one.upper, today, gains):
         note += ", too few with this policy's actions to say much"
-    return _made(label, note, (gain, one.improvement_lower, one.improvement_upper), units)
+    return _made(label, note, (gain, *gains), units)
 
 
 def _made(

@@ -6,11 +6,9 @@ import base64
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import date
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from piwo._version import __version__
 from piwo.checks import check_kind
@@ -31,9 +29,9 @@ _MOST_POLICIES = 20
 _MOST_LOOKS = 400
 """Looks of the table; the figure has all of them."""
 _LEGEND = (
-    "The line is the estimated value of the policy, in {axis}, by all rows so far. Its true value "
+    "The line is the estimated value of the policy ({values}), by all rows so far. Its true value "
     "is within the band at all looks together, with the probability that is stated above. Dashed: "
-    "what today's system, which wrote the log, earned. Large green dots: looks at which the policy "
+    "the same of today's system, which wrote the log. Large green dots: looks at which the policy "
     "is certified better, by all rows so far; a later look may lose that again."
 )
 _STYLE = """
@@ -91,7 +89,7 @@ def looks_page(
     >>> watch = piwo.Watch.start({"a": a}).update(log, date="2026-11-29")
     >>> clicks = piwo.Units("clicks", 100, "visits")
     >>> made = looks_page(watch.looks, watch.headline(clicks), units=clicks)
-    >>> made.startswith("<!DOCTYPE html>"), "<script" in made, "100 clicks in 100 visits" in made
+    >>> made.startswith("<!DOCTYPE html>"), "<script" in made, "100 clicks per 100 visits" in made
     (True, False, True)
     """
     if not looks:
@@ -104,6 +102,10 @@ def looks_page(
         f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
     )
     span = f"{len(looks)} looks from {looks[0].date} to {last.date}"
+    if len(looks) == 1:
+        span = f"1 look on {last.date}"
+    elif looks[0].date == last.date:
+        span = f"{len(looks)} looks on {last.date}"
     span += f", {last.rows:,} {shown.decisions}"
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -114,7 +116,7 @@ def looks_page(
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
         f'<h1 class="{last.answer.replace(" ", "-")}">{_text(headline or last.answer)}</h1>',
         f'<p class="soft">{_text(span)}; made by piwo {__version__}.</p>',
-        f"<p>{_text(_LEGEND.format(axis=shown.axis))}</p>",
+        f"<p>{_text(_LEGEND.format(values=shown.values(cost=_cost(last))))}</p>",
     ]
     for name in [one.name for one in last.policies][:_MOST_POLICIES]:
         parts += [f"<h2>{_text(name)}</h2>", _figure(name, looks, shown)]
@@ -161,7 +163,7 @@ def _figure(name: str, looks: Sequence[WatchLook], units: Units) -> str:
     """Return the figure of one policy as inline SVG, with the same in words."""
     points: list[tuple[WatchLook, Look]] = []
     for look in looks:
-        points += [(look, _scaled(one, units)) for one in look.policies if one.name == name]
+        points += [(look, one.scaled(units.per)) for one in look.policies if one.name == name]
     low, high = _axis([one for _, one in points])
     days = [float(date.fromisoformat(look.date).toordinal()) for look, _ in points]
     if days[0] == days[-1]:
@@ -255,13 +257,9 @@ def _axis(found: Sequence[Look]) -> tuple[float, float]:
     return min(inside) - room, max(inside) + room
 
 
-def _scaled(one: Look, units: Units) -> Look:
-    """Return a look with its values and gains in so many decisions."""
-    made: dict[str, Any] = {}
-    for name in ("value", "lower", "upper", "improvement_lower", "logging_value"):
-        value = getattr(one, name)
-        made[name] = None if value is None else value * units.per
-    return replace(one, **made)
+def _cost(look: WatchLook) -> bool:
+    """Return whether rewards are negative costs, which all policies of a log share."""
+    return any(one.cost for one in look.policies)
 
 
 def _words(last: Look, low: float, high: float, units: Units) -> str:
@@ -271,8 +269,11 @@ def _words(last: Look, low: float, high: float, units: Units) -> str:
     gain = "no bound on the gain"
     if last.improvement_lower is not None:
         gain = f"gain at least {Units().at_least(last.improvement_lower, last.gain)}"
+    unit = units.axis
+    if last.cost:
+        unit = f"({units.values(cost=True)})"
     return (
-        f"{last.name}, now: {number(last.value)} {units.axis}, {ends}; today's system "
+        f"{last.name}, now: {number(last.value)} {unit}, {ends}; today's system "
         f"{number(last.logging_value)}; {gain} (a bound of its own, on the same rows). Bounds "
         f"below {number(low)} and above {number(high)} are cut."
     )
@@ -290,13 +291,14 @@ def _table(looks: Sequence[WatchLook], units: Units) -> str:
         "logged",
         "certified",
     )
-    lines = [f'<p class="soft">Values and improvements are {_text(units.axis)}.</p>']
+    legend = units.legend(cost=_cost(looks[-1]))
+    lines = [f'<p class="soft">{_text(legend[0].upper() + legend[1:])}.</p>']
     lines.append('<div class="scroll"><table><thead><tr>')
     lines += [f'<th scope="col">{_text(one)}</th>' for one in header]
     lines.append("</tr></thead><tbody>")
     for look in reversed(looks[-_MOST_LOOKS:]):
         for each in look.policies:
-            one = _scaled(each, units)
+            one = each.scaled(units.per)
             ends = (one.value, one.lower, one.upper, one.improvement_lower, one.logging_value)
             proved = "yes" if one.name in look.certified else "no"
             cells = [look.date, one.name, f"{look.rows:,}", *map(number, ends), proved]

@@ -73,12 +73,16 @@ def view_of(summary: Summary, explorer_left_out: int) -> dict[str, Any]:
     made |= _change(summary, chosen)
     made |= _health(summary.health, decision.policy)
     path = gamma_rows(summary)
-    made["gamma"] = gamma_chart(path, chosen.logging_value, decision.units)
+    made["gamma"] = gamma_chart(path, chosen.logging_value, decision.units, cost=first.cost)
     made["path"] = [_path_row(row) for row in path]
     made["path_notes"] = gamma_notes(path)
     details = summary.details
     made["trends"] = over_time(
-        details.periods, details.period or "", decision.units, decision.policy
+        details.periods,
+        details.period or "",
+        decision.units,
+        decision.policy,
+        cost=first.cost,
     )
     made["periods"] = _periods(summary)
     return made
@@ -105,7 +109,10 @@ def _today(first: Evaluation, decision: Decision) -> str | None:
         value = first.baseline_value
     if value is None:
         return None
-    text = f"{value * decision.units.per:,.4g} {decision.units.axis}"
+    units = decision.units
+    text = f"{value * units.per:,.4g} {units.axis}"
+    if first.cost:
+        text = f"{units.gain(-value, f'{-value * units.per:,.4g}')} {units.each}"
     if first.baseline is not None:
         return f"{text}, an estimate"
     return text
@@ -254,7 +261,10 @@ def _table_caption(summary: Summary) -> str:
     if first.gamma is not None:
         text += f", gamma {number(first.gamma)}"
     unit = "negative costs" if first.cost else "rewards"
-    text += f"; {unit} a decision; the logging policy earned {number(first.logging_value)}"
+    earned = f"earned {number(first.logging_value)}"
+    if first.cost and first.logging_value is not None:
+        earned = f"cost {number(-first.logging_value)}"
+    text += f"; {unit} per decision; the logging policy {earned}"
     if first.baseline is not None:
         text += f'; "improvement" is over {first.over}, {number(first.baseline_value)} estimated'
     if len(summary.evaluations) > _POLICIES:
