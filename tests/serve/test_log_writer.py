@@ -249,6 +249,24 @@ def test_without_a_window_missing_rewards_are_said(tmp_path: Path) -> None:
             piwo.read(tmp_path)
 
 
+@pytest.mark.parametrize("window", [None, 60.0])
+def test_rewards_of_unknown_decisions_are_counted(tmp_path: Path, window: float | None) -> None:
+    """One that says to be from later may belong to a decision made since the folder was listed."""
+    later = time.time_ns() // 1000 + HOUR
+    with LogWriter(tmp_path, ACTIONS, Features(()), window=window) as log:
+        log.decisions([decision(1)])
+        log.rewards([reward(1, 1.0), reward(8, 1.0), reward(8, 0.5), reward(9, 1.0)])
+        log.rewards([reward(7, 1.0, later)])
+        with pytest.warns(PiwoWarning) as caught:
+            (batch,) = piwo.read(tmp_path).each_batch()
+    (only,) = caught
+    assert str(only.message) == (
+        "3 rewards name no decision of this log and are left out; check that each was sent with "
+        "the decision_id of its decision, to the log of that decision"
+    )
+    assert batch.reward.tolist() == [1.0]
+
+
 def test_a_log_without_settled_decisions_says_so(tmp_path: Path) -> None:
     with LogWriter(tmp_path, ACTIONS, Features(()), window=60.0) as log:
         with pytest.raises(DataError, match="no rows"):

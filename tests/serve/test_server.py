@@ -273,8 +273,9 @@ def test_rewards_are_checked(tmp_path: Path) -> None:
         Server(Uniform(["a"]), uncertified=True).reward("0" * 32, 1.0)
     with Server(Uniform(["a"]), tmp_path / "log", uncertified=True) as server:
         choice = server.decide()
-        for wrong in ("", "<b>", "x" * 31):
-            with pytest.raises(UsageError, match="expected the 32 digits"):
+        # One in upper case would be logged and never joined.
+        for wrong in ("", "<b>", "x" * 31, "A" * 32, "g" * 32, "\u0661" * 32, "0" * 32 + "\n"):
+            with pytest.raises(UsageError, match="expected the 32 hexadecimal digits"):
                 server.reward(wrong, 1.0)
         for value in (2.0, -0.5, float("nan"), "1"):
             with pytest.raises(UsageError):

@@ -201,8 +201,8 @@ def served_log(source: Any) -> ServedLog | None:
         DataError: if no decision can be used yet.
 
     Warns:
-        PiwoWarning: for decisions whose window is not over, and for decisions without a reward if
-            there is no window.
+        PiwoWarning: for decisions whose window is not over, for decisions without a reward if
+            there is no window, and for rewards of decisions that the folder does not have.
     """
     if not isinstance(source, str | os.PathLike):
         return None
@@ -223,12 +223,11 @@ def served_log(source: Any) -> ServedLog | None:
         roles["key"] = "decision_id"
     # The rows are joined on disk, as they may be more than fit in memory.
     space = TemporaryFolder()
-    # A reward of before this moment is in the files that are listed after it.
-    until = datetime.now(UTC) - _MARGIN
+    moment = datetime.now(UTC)
     decisions = _pieces(folder, "decisions", manifest, space)
     rewards = _pieces(folder, "rewards", manifest, space)
     files = (decisions.values(), rewards.values())
-    with _Join(*files, manifest, until, str(folder), space) as join:
+    with _Join(*files, manifest, moment, str(folder), space) as join:
         roles |= join.lists()
         made = join.rows()
     made.name, made.folder = str(folder), space
@@ -409,7 +408,7 @@ class _Join:
         decisions: Parquet files.
         rewards: Parquet files.
         manifest: of the folder.
-        until: rewards of before this time are known.
+        moment: just before the files were listed.
         name: of the folder, for errors.
         space: for what does not fit in memory, and the result.
     """
@@ -419,7 +418,7 @@ class _Join:
         decisions: Iterable[str],
         rewards: Iterable[str],
         manifest: Manifest,
-        until: datetime,
+        moment: datetime,
         name: str,
         space: TemporaryFolder,
     ) -> None:
@@ -427,10 +426,13 @@ class _Join:
 
         self._manifest, self._name, self._space = manifest, name, space
         self._inside = self._closed = "true"
+        self._known = f"r.time <= {_moment(moment)}"
+        """Rewards whose decisions are in the files: these were on the disk before."""
         if manifest.window is not None:
             width = f"to_microseconds({round(manifest.window * 1e6)})"
             self._inside = f"r.time >= d.time and r.time <= d.time + {width}"
-            self._closed = f"d.time + {width} <= '{until.isoformat()}'::TIMESTAMPTZ"
+            # A reward of before this moment is in the files.
+            self._closed = f"d.time + {width} <= {_moment(moment - _MARGIN)}"
         self._connection = duckdb.connect()
         self._run("set timezone = 'UTC'")
         self._run(f"set temp_directory = {_text(str(space.path))}")
@@ -476,6 +478,11 @@ class _Join:
                 "select count(*) from decisions d anti join rewards using (decision_id)"
             )
         _say_what_is_open(every - rows, unrewarded, self._manifest)
+        ((unmatched,),) = self._run(
+            "select count(*) from rewards r anti join decisions d using (decision_id) "
+            f"where {self._known}"
+        )
+        _say_what_is_unmatched(unmatched)
         if not rows:
             raise DataError(
                 f"the reward of no decision in {without_secrets(self._name)!r} is settled: its "
@@ -533,6 +540,20 @@ def _text(text: str) -> str:
 def _literal(value: Any) -> str:
     """Return a label or a number for SQL."""
     return _text(value) if isinstance(value, str) else repr(value)
+
+
+def _moment(moment: datetime) -> str:
+    """Return a moment for SQL."""
+    return f"'{moment.isoformat()}'::TIMESTAMPTZ"
+
+
+def _say_what_is_unmatched(rewards: int) -> None:
+    if rewards:
+        warn(
+            f"{rewards:,} rewards name no decision of this log and are left out; check that each "
+            "was sent with the decision_id of its decision, to the log of that decision",
+            kind="unmatched rewards",
+        )
 
 
 def _say_what_is_open(waiting: int, unrewarded: int, manifest: Manifest) -> None:

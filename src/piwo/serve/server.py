@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,8 @@ from piwo.serve.log_writer import LogWriter
 
 __all__ = ["FileState", "Server", "features_of", "file_state", "served_policy"]
 
+_DECISION_ID = re.compile("[0-9a-f]{32}", re.ASCII)
+"""What `decide` makes; any other id would be logged and join no decision."""
 FileState: TypeAlias = tuple[int, int, int] | None
 """What changes when a file is replaced; None if it is not there."""
 
@@ -243,10 +246,10 @@ class Server:
     def reward_row(self, decision_id: str, value: float) -> dict[str, Any]:
         """Return the row of a reward for `LogWriter.rewards`, checked."""
         check_kind("decision_id", decision_id, str)
-        if not (len(decision_id) == 32 and decision_id.isalnum()):
+        if not _DECISION_ID.fullmatch(decision_id):
             raise UsageError(
-                f"{argument('decision_id')} is {shown(decision_id)}, expected the 32 digits that "
-                "decide returned"
+                f"{argument('decision_id')} is {shown(decision_id)}, expected the 32 hexadecimal "
+                "digits in lower case that decide returned; send it unchanged"
             )
         check_finite("value", value)
         low, high = self.log.reward_range if self.log is not None else (-np.inf, np.inf)
