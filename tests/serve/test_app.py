@@ -68,7 +68,7 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
     server = Server(policy(), tmp_path / "log", epsilon=0.1, uncertified=True)
     with client(server) as web:
         for i in range(6):
-            found = web.post("/decide", json={"context": {"x": 0.5, "user": "u"}}).json()
+            found = web.post("/decide", json={"context": {"x": 0.5}}).json()
             assert found["action"] in LABELS
             reward = web.post(
                 "/reward", json={"decision_id": found["decision_id"], "reward": i % 2}
@@ -93,10 +93,16 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
         ("/decide", b'{"context": {}, "context": {}}', "has 'context' twice"),
         ("/decide", b'{"contex": {}}', "key 'contex', expected context and eligible"),
         ("/decide", b'{"x": 1}', "key 'x', expected context and eligible; put the columns"),
-        ("/decide", b"{}", "expected the columns that the policy looks at (1); send"),
+        ("/decide", b"{}", "the columns that the policy looks at (1); send {"),
+        ("/decide", b'{"context": {"x": 1, "zz": 3}}', "has the column 'zz', expected x; leave it"),
+        ("/decide", b'{"context": {"x": true}}', "'x' is a boolean, expected a number; give 1 for"),
+        ("/decide", b'{"context": {"x": 1e999}}', "'x' is inf, expected a finite number"),
+        ("/decide", b'{"context": null}', "the context is null, expected a JSON object with the"),
+        ("/decide", b'{"context": "x"}', "is a text, expected a JSON object with the columns"),
+        ("/decide", b'{"context": [1]}', "is a list, expected a JSON object with the columns"),
         ("/decide", b'{"context": {}}', "'x' is missing"),
         ("/decide", b'{"context": {"x": "1"}}', "expected a number"),
-        ("/decide", b'{"context": 3}', "expected a mapping"),
+        ("/decide", b'{"context": 3}', "is a number, expected a JSON object"),
         ("/decide", b'{"context": {"x": 1}, "eligible": ["zz"]}', "no eligible action"),
         ("/decide", b'{"context": {"x": 1}, "eligible": {"a": 1}}', "a list of labels"),
         ("/decide", b"[" * 20_000, "not a JSON object"),
@@ -182,6 +188,32 @@ def test_a_policy_without_features_needs_no_context(tmp_path: Path) -> None:
     assert (found.status_code, found.json()["action"]) == (200, "b")
 
 
+@pytest.mark.parametrize("context", [None, [], "", 0, False])
+def test_a_context_is_an_object_also_for_a_policy_that_reads_none(context: Any) -> None:
+    with client(Server(Constant("b", LABELS), uncertified=True)) as web:
+        found = web.post("/decide", json={"context": context})
+        assert web.post("/decide", json={"context": {}}).status_code == 200
+    assert found.status_code == 422
+    assert found.json()["error"].endswith(
+        'expected a JSON object with the columns that the policy looks at (0); send {"context": {}}'
+    )
+
+
+def test_a_closed_server_answers_503(tmp_path: Path) -> None:
+    server = Server(policy(), tmp_path / "log", uncertified=True)
+    with client(server) as web:
+        made = web.post("/decide", json={"context": {"x": 1}}).json()
+        server.close()
+        reward = {"decision_id": made["decision_id"], "reward": 1}
+        for path, body in (("/decide", {"context": {"x": 1}}), ("/reward", reward)):
+            found = web.post(path, json=body)
+            assert found.status_code == 503
+            assert found.json() == {"error": "the server is closed; nothing was logged"}
+        health = web.get("/health")
+    assert (health.status_code, health.json()["status"]) == (503, "the server is closed")
+    assert not list((tmp_path / "log").glob("*.jsonl"))
+
+
 def test_health_looks_whether_the_log_can_be_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,7 +238,7 @@ def test_a_web_page_cannot_post_and_cannot_use_a_name_of_its_own() -> None:
             assert found.status_code == 415
         charset = {"Content-Type": "application/json; charset=utf-8"}
         assert web.post("/decide", content=body, headers=charset).status_code == 200
-    with client(server, local=True) as web:
+    with client(Server(policy(), uncertified=True), local=True) as web:
         for host in ("evil.example", "127.0.0.1.evil.example:80", "", "localhost:x"):
             headers = {**JSON, "Host": host}
             assert web.post("/decide", content=body, headers=headers).status_code == 403
@@ -297,9 +329,9 @@ def test_a_file_replaced_before_the_watch_began_is_loaded(
             await health_until("reload_problem", "RuntimeError: odd")
             Constant("b", labels).save(path)
             await health_until("reload_problem", None)
+            assert server.decide().action == "b"
 
     asyncio.run(watched())
-    assert server.decide().action == "b"
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,31 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         piwo.read(tmp_path)
 
 
+def test_a_closed_writer_writes_nothing(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path, ACTIONS, Features(()), rows_a_file=1)
+    log.decisions([decision(1)])
+    log.close()
+    closed = pytest.raises(UsageError, match="was closed by this writer, and nothing was logged")
+    with closed:
+        log.decisions([decision(2)])
+    with closed:
+        log.rewards([reward(1, 1.0)])
+    with closed:
+        log.rotate()
+    log.close()
+    assert len(list(tmp_path.glob("*.parquet"))) == 1
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_a_vector_that_is_only_logged_is_checked(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path, ACTIONS, Features(()), also={"place": "vector"})
+    with Server(Uniform(["a", "b"]), log, uncertified=True) as server:
+        server.decide({"place": [1, None, 2.5]})
+        for wrong in ("ab", 3, [1.0, float("inf")], [True], ["1"]):
+            with pytest.raises(DataError, match="'place' is not a list of finite numbers"):
+                server.decide({"place": wrong})
+
+
 def test_rotation_makes_parquet(tmp_path: Path) -> None:
     with LogWriter(tmp_path, ACTIONS, Features(()), rows_a_file=2) as log:
         for i in range(5):
@@ -340,9 +365,16 @@ def test_columns_that_the_policy_does_not_look_at_are_logged(tmp_path: Path) -> 
     with Server(Uniform(["a", "b"]), log, uncertified=True) as server:
         for hour in (1, 2.5):
             server.reward(server.decide({"hour": hour, "shop": "x"}).decision_id, 1.0)
-        for wrong in ("1", float("inf"), []):
-            with pytest.raises(DataError, match="'hour' is"):
+        for wrong, expected in (
+            ("1", "a str, expected a number"),
+            (float("inf"), "inf, expected a finite number"),
+            ([], "a list, expected a number"),
+            (True, "a boolean, expected a number"),
+        ):
+            with pytest.raises(DataError, match=f"'hour' is {expected}"):
                 server.decide({"hour": wrong, "shop": "x"})
+        with pytest.raises(DataError, match="the column 'day', expected hour, shop; leave it out"):
+            server.decide({"hour": 1, "shop": "x", "day": 3})
     (batch,) = piwo.read(tmp_path).each_batch(context=True)
     assert batch.context is not None
     assert batch.context.tolist() == [[1.0, 1.0], [2.5, 1.0]]

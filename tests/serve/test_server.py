@@ -35,8 +35,8 @@ MIXED = Features(
     )
 )
 ROWS: list[dict[str, Any]] = [
-    {"age": 7, "shop": "north", "query": "a", "place": [1.0, 2.0], "new": True},
-    {"age": None, "shop": None, "query": "", "place": [1, 2], "new": False},
+    {"age": 7, "shop": "north", "query": "a", "place": [1.0, 2.0], "new": 1.0},
+    {"age": None, "shop": None, "query": "", "place": [1, 2], "new": 0},
     {"age": float("nan"), "shop": 7, "query": "grüße", "place": None, "new": 1},
     {"age": np.float32(0.1), "shop": True, "query": "b", "place": [0.5, None], "new": 0.25},
 ]
@@ -118,6 +118,12 @@ def test_an_unseen_level_is_counted_and_its_columns_are_0() -> None:
         ({"age": "7"}, "'age' is .* expected a number"),
         ({"age": float("inf")}, "expected a finite number"),
         ({"age": 10**400}, "expected a finite number"),
+        ({"age": True}, "'age' is a boolean, expected a number; give 1 for true and 0 for false"),
+        ({"new": np.False_}, "'new' is a boolean"),
+        ({"place": [True, 2.0]}, "not a list of 2 numbers"),
+        ({"place": np.array([True, False])}, "not a list of 2 numbers"),
+        ({"zz": 1}, "the column 'zz', expected age, shop, query, place, new; leave it out, or"),
+        ({7: 1, "y": 2}, "the column 7, expected age"),
         ({"new": None}, "'new' is missing"),
         ({"query": None}, "'query' is missing"),
         ({"query": {}}, "'query' is .* expected text"),
@@ -140,7 +146,18 @@ def test_a_context_without_a_column_or_of_another_shape_is_refused() -> None:
         server.decide({})
     with pytest.raises(DataError, match="expected a mapping"):
         server.decide([1.0, 2.0])
+    with pytest.raises(DataError, match=r"is None, expected a mapping .* value: age, shop"):
+        server.decide(None)  # type: ignore[arg-type]
     plain = Server(softmax(), uncertified=True)
+    for wrong in ("abc", b"abc", np.array(1.0), 3.0):
+        with pytest.raises(DataError, match="expected a mapping from column to value: x0, x1, x2"):
+            plain.decide(wrong)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"value, such as \{\}, as the policy looks at no column"):
+        Server(Uniform(["a"]), uncertified=True).decide(None)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="the column 'x', expected no columns; leave it out"):
+        Server(Uniform(["a"]), uncertified=True).decide({"x": 1})
+    with pytest.raises(DataError, match="'x1' is a boolean"):
+        plain.decide([1.0, True, 2.0])
     with pytest.raises(DataError, match="2 numbers, expected 3"):
         plain.decide([1.0, 2.0])
     assert plain.decide({"x0": 1, "x1": 2, "x2": 3}).action in "abc"
@@ -266,6 +283,22 @@ def test_threads_share_a_server(tmp_path: Path) -> None:
         one.join()
     server.close()
     assert piwo.read(tmp_path / "log").source.rows == len(set(made)) == 80
+
+
+def test_a_closed_server_decides_and_logs_nothing(tmp_path: Path) -> None:
+    with Server(Uniform(["a", "b"]), tmp_path / "log", uncertified=True) as server:
+        choice = server.decide()
+        server.reward(choice.decision_id, 1.0)
+    with pytest.raises(UsageError, match="this server was closed, and nothing was logged"):
+        server.decide()
+    with pytest.raises(UsageError, match="this server was closed"):
+        server.reward(choice.decision_id, 1.0)
+    server.close()
+    assert not list((tmp_path / "log").glob("*.jsonl"))
+    without = Server(Uniform(["a", "b"]), uncertified=True)
+    without.close()
+    with pytest.raises(UsageError, match="this server was closed"):
+        without.decide()
 
 
 def test_rewards_are_checked(tmp_path: Path) -> None:

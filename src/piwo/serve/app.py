@@ -33,7 +33,10 @@ MOST_BYTES = 2**16
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Upper ends of the classes of the histogram in /metrics."""
 _FULL = "the log cannot be written; nothing was logged"
+_CLOSED = "the server is closed; nothing was logged"
 _JSON = "application/json"
+_KINDS = {type(None): "null", bool: "a boolean", str: "a text", list: "a list"}
+"""Type of a JSON value that is no object -> what an error calls it; others are numbers."""
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _Result = tuple[int, dict[str, Any]]
 
@@ -133,9 +136,8 @@ class _Site:
     async def decide(self, body: Mapping[str, Any]) -> _Result:
         """Return an action, after it was logged."""
         _only(body, "context", "eligible")
-        if "context" not in body:
-            _require_no_context(self.server.policy)
-        chosen = self.server.choose(body.get("context", {}), body.get("eligible"))
+        context = _context(body, self.server.policy)
+        chosen = self.server.choose(context, body.get("eligible"))
         self.counts.unseen += chosen.unseen
         if self.server.log is not None:
             await self.decisions.put(chosen.row)
@@ -171,6 +173,9 @@ class _Site:
             "reload_problem": self.reload_problem,
             "unfinished": log is not None and log.problem is not None,
         }
+        if self.server.closed:
+            found["status"] = "the server is closed"
+            return 503, found
         if self.log_problem is not None:
             found["status"] = "the log cannot be written"
             return 503, found
@@ -195,6 +200,8 @@ class _Site:
             code, found = 503, {"error": _FULL}
         except PiwoError as cause:
             code, found = 422, {"error": str(cause)}
+            if self.server.closed:
+                code, found = 503, {"error": _CLOSED}
         finally:
             self.counts.note(path, code, time.perf_counter() - start)
         return code, found
@@ -435,15 +442,24 @@ def _only(body: Mapping[str, Any], *names: str) -> None:
         )
 
 
-def _require_no_context(policy: Policy) -> None:
-    """Raise if a policy looks at a context, which a request did not have."""
+def _context(body: Mapping[str, Any], policy: Policy) -> dict[str, Any]:
+    """Return the context of a request; an empty one if it has none and the policy needs none.
+
+    Raises:
+        UsageError: for one that is missing, and for what is not a JSON object.
+    """
+    found = body.get("context", {})
+    problem = "the body has no key 'context'"
+    if not isinstance(found, dict):
+        problem = f"the context is {_KINDS.get(type(found), 'a number')}"
+    elif "context" in body or not features_of(policy).columns:
+        return found
     columns = features_of(policy).columns
-    if columns:
-        shown = json.dumps({"context": dict.fromkeys(columns[:8], "...")})
-        raise UsageError(
-            "the body has no key 'context', expected the columns that the policy looks at "
-            f"({len(columns)}); send {shown}"
-        )
+    shown = json.dumps({"context": dict.fromkeys(columns[:8], "...")})
+    raise UsageError(
+        f"{problem}, expected a JSON object with the columns that the policy looks at "
+        f"({len(columns)}); send {shown}"
+    )
 
 
 def _writer(

@@ -17,11 +17,11 @@ from piwo.logs.features import MISSING_ADVICE, Feature, Features
 from piwo.logs.hashing import hashed_place
 from piwo.messages import argument
 
-__all__ = ["RowEncoder", "is_utf8", "text_of"]
+__all__ = ["RowEncoder", "is_flag", "is_utf8", "number_of", "text_of"]
 
 _Writer: TypeAlias = Callable[[Any, Floats], bool]
 """Writes the columns of one value, which are 0, and returns whether it is a level never seen."""
-_ORDINARY = frozenset({float, int, bool})
+_ORDINARY = frozenset({float, int})
 
 
 class RowEncoder:
@@ -104,10 +104,13 @@ class RowEncoder:
             DataError: for another length, and if a column is not a number.
         """
         columns = self.features.columns
-        if not self._all_numbers or not isinstance(context, Sequence | np.ndarray):
+        if not (self._all_numbers and _is_list(context)):
+            received = "None" if context is None else a_kind(context)
+            listed = ", such as {}, as the policy looks at no column"
+            if columns:
+                listed = f": {', '.join(columns[:8])}"
             raise DataError(
-                f"the context is {a_kind(context)}, expected a mapping from column to value: "
-                f"{', '.join(columns[:8])}"
+                f"the context is {received}, expected a mapping from column to value{listed}"
             )
         if len(context) != len(columns):
             raise DataError(f"the context has {len(context)} numbers, expected {len(columns)}")
@@ -134,18 +137,7 @@ def _writer(item: Feature) -> _Writer:
 
 def _number(item: Feature) -> _Writer:
     def write(value: Any, out: Floats) -> bool:
-        if not isinstance(value, int | float | np.number | np.bool_):
-            raise DataError(
-                f"context column {item.column!r} is {a_kind(value)}, expected a number; give "
-                f"{argument('context')} the types that the log had"
-            )
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise DataError(f"context column {item.column!r} is {number}, expected a finite number")
-        out[0] = number
+        out[0] = number_of(item.column, value)
         return False
 
     return write
@@ -198,9 +190,55 @@ def _entries(item: Feature, value: Any) -> npt.NDArray[np.float64]:
             entries = entries.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         entries = np.empty(0, np.str_)
-    if entries.dtype.kind not in "biuf" or entries.shape != (item.size,):
+    odd = entries.dtype.kind not in "iuf" or entries.shape != (item.size,)
+    # NumPy takes a boolean among numbers for 0 or 1.
+    if odd or (not isinstance(value, np.ndarray) and any(map(is_flag, value))):
         raise DataError(f"context column {item.column!r} is not a list of {item.size} numbers")
     return entries.astype(np.float64)
+
+
+def _is_list(value: Any) -> bool:
+    """Whether a value is a plain sequence; text is not."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def is_flag(value: Any) -> bool:
+    """Whether a value is a boolean, which Python and NumPy take for the number 0 or 1.
+
+    >>> is_flag(True), is_flag(1)
+    (True, False)
+    """
+    return isinstance(value, bool | np.bool_)
+
+
+def number_of(column: str, value: Any) -> float:
+    """Return a value as a number.
+
+    >>> number_of("hour", 7)
+    7.0
+
+    Raises:
+        DataError: for what is not a finite number, and for booleans.
+    """
+    if is_flag(value):
+        raise DataError(
+            f"context column {column!r} is a boolean, expected a number; give 1 for true and 0 for "
+            "false"
+        )
+    if not isinstance(value, int | float | np.integer | np.floating):
+        raise DataError(
+            f"context column {column!r} is {a_kind(value)}, expected a number; give "
+            f"{argument('context')} the types that the log had"
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise DataError(f"context column {column!r} is {number}, expected a finite number")
+    return number
 
 
 def text_of(column: str, value: Any) -> str:

@@ -24,7 +24,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from piwo.checks import a_kind, check_count, check_finite, check_flag, check_kind, check_positive
+from piwo.checks import check_count, check_finite, check_flag, check_kind, check_positive
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import writing
 from piwo.logs.actions import Actions
@@ -42,7 +42,7 @@ from piwo.logs.served import (
     piece_table,
 )
 from piwo.messages import argument
-from piwo.serve.encoding import is_utf8, text_of
+from piwo.serve.encoding import is_flag, is_utf8, number_of, text_of
 from piwo.visible import without_secrets
 
 __all__ = ["LogWriter"]
@@ -147,6 +147,12 @@ class LogWriter:
             "rewards": threading.Lock(),
         }
         self._pool = ThreadPoolExecutor(1, "piwo-log")
+        self._closed = False
+        names = list(self.manifest.context)
+        if self.manifest.unit is not None:
+            names.append(self.manifest.unit)
+        self.columns = frozenset(names)
+        """What is logged of a context."""
         self._recover()
 
     def check_fits(self, actions: Actions, features: Features) -> None:
@@ -196,6 +202,7 @@ class LogWriter:
 
         Raises:
             FileError: if they cannot be written; then none of them is in the log.
+            UsageError: after `close`.
         """
         self._append("decisions", rows)
 
@@ -207,6 +214,7 @@ class LogWriter:
 
         Raises:
             FileError: if they cannot be written; then none of them is in the log.
+            UsageError: after `close`.
         """
         self._append("rewards", rows)
 
@@ -231,16 +239,32 @@ class LogWriter:
                 path.unlink(missing_ok=True)
 
     def rotate(self) -> None:
-        """Let what was written so far become Parquet, and wait for it."""
+        """Let what was written so far become Parquet, and wait for it.
+
+        Raises:
+            UsageError: after `close`.
+        """
         for piece, lock in self._locks.items():
             with lock:
+                self._check_open()
                 self._finish(piece)
         self._pool.submit(_nothing).result()
 
     def close(self) -> None:
         """Let all files become Parquet. Nothing can be written afterwards."""
-        self.rotate()
+        for piece, lock in self._locks.items():
+            with lock:
+                self._closed = True
+                self._finish(piece)
         self._pool.shutdown()
+
+    def _check_open(self) -> None:
+        """Raise if the writer was closed; under a lock, so that no row is written after that."""
+        if self._closed:
+            raise UsageError(
+                f"the log in {without_secrets(self.folder)!r} was closed by this writer, and "
+                "nothing was logged; make a new LogWriter for the folder"
+            )
 
     def __enter__(self) -> Self:
         """Return the writer; `close` is called at the end of the block."""
@@ -254,6 +278,7 @@ class LogWriter:
         lines = [json.dumps(row, separators=(",", ":"), allow_nan=False) for row in rows]
         data = "".join(f"{line}\n" for line in lines).encode()
         with self._locks[piece]:
+            self._check_open()
             try:
                 file = self._open.get(piece)
                 if file is None:
@@ -478,18 +503,18 @@ def _plain(name: str, kind: str, value: Any) -> Any:
         return None
     if kind == "text":
         return text_of(name, value)
+    if kind == "number":
+        return number_of(name, value)
     try:
-        if kind == "number":
-            return _finite(value)
         return [None if x is None or math.isnan(x) else _finite(x) for x in value]
     except (TypeError, ValueError, OverflowError):
         raise DataError(
-            f"context column {name!r} is {a_kind(value)}, expected a {kind} of finite numbers"
+            f"context column {name!r} is not a list of finite numbers; give it as one"
         ) from None
 
 
 def _finite(value: Any) -> float:
-    if isinstance(value, str | bytes) or not math.isfinite(value):
+    if isinstance(value, str | bytes) or is_flag(value) or not math.isfinite(value):
         raise ValueError
     return float(value)
 

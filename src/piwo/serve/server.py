@@ -49,6 +49,7 @@ class _Compiled:
             policy = EpsilonGreedy(policy, epsilon)
         self.policy = policy
         self.features = features_of(policy)
+        self.columns = frozenset(self.features.columns)
         self.encoder = RowEncoder(self.features)
         self.labels = policy.actions.labels
         self.codes = {str(label): code for code, label in enumerate(self.labels)}
@@ -96,6 +97,7 @@ class Server:
         check_flag("full", full)
         check_flag("uncertified", uncertified)
         self.epsilon, self.full, self.uncertified = epsilon, full, uncertified
+        self.closed = False
         self.loaded: dict[Path, FileState] = {}
         """File of the first policy -> its state just before it was loaded."""
         if not isinstance(policy, Policy):
@@ -158,16 +160,19 @@ class Server:
         """Return an action for one context, after it was logged.
 
         Args:
-            context: column -> value; or a list of numbers, if all columns are numbers.
+            context: column -> value; or a list of numbers, if all columns are numbers. A boolean is
+                not a number; a number or boolean in a column of text is its text, as Arrow writes
+                it: 7 is "7", True is "true".
             eligible: the labels that may be chosen; None: all actions. See `Policy.act`.
 
         Returns:
             The action, its probability, and the id that a reward names.
 
         Raises:
-            DataError: for a context that cannot be used, and if no eligible action is one of the
-                policy.
+            DataError: for a context that cannot be used, such as one with a column that neither
+                the policy nor the log has, and if no eligible action is one of the policy.
             FileError: if the decision cannot be logged.
+            UsageError: after `close`.
         """
         chosen = self.choose(context, eligible)
         if self.log is not None:
@@ -180,9 +185,12 @@ class Server:
         eligible: Sequence[Label] | None = None,
     ) -> Chosen:
         """Return what `decide` returns, not logged yet, with the row for `LogWriter.decisions`."""
+        self._check_open()
         serving = self._serving
         features = serving.features
-        if not isinstance(context, Mapping):
+        if isinstance(context, Mapping):
+            self._check_known(context, serving)
+        else:
             context = serving.encoder.named(context)
         matrix, unseen = serving.encoder.row(context)
         seen: Floats | None = matrix if features.items else None
@@ -206,6 +214,29 @@ class Server:
         if self.log is not None:
             row.update(self.log.context_of(context))
         return Chosen(choice, row, unseen)
+
+    def _check_known(self, context: Mapping[str, Any], serving: _Compiled) -> None:
+        """Raise for a column that neither the policy nor the log has: it would be dropped."""
+        known = serving.columns
+        if self.log is not None:
+            # It has those of the policy, too.
+            known = self.log.columns
+        if context.keys() <= known:
+            return
+        odd = min(context.keys() - known, key=str)
+        ours = serving.features.columns
+        listed = [*ours, *sorted(known - serving.columns)]
+        expected = ", ".join(listed[:8]) if listed else "no columns"
+        if len(listed) > 8:
+            expected += f" and {len(listed) - 8} more"
+        raise DataError(
+            f"the context has the column {shown(odd)}, expected {expected}; leave it out, or "
+            f"declare it with {argument('also')} when the log is made"
+        )
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise UsageError("this server was closed, and nothing was logged; make a new one")
 
     def _among_all(
         self, policy: Policy, seen: Floats | None
@@ -236,7 +267,8 @@ class Server:
             value: the reward, within the range of the log.
 
         Raises:
-            UsageError: without a log, for what is not an id, and for a reward outside of the range.
+            UsageError: without a log, for what is not an id, for a reward outside of the range, and
+                after `close`.
             FileError: if it cannot be logged.
         """
         if self.log is None:
@@ -245,6 +277,7 @@ class Server:
 
     def reward_row(self, decision_id: str, value: float) -> dict[str, Any]:
         """Return the row of a reward for `LogWriter.rewards`, checked."""
+        self._check_open()
         check_kind("decision_id", decision_id, str)
         if not _DECISION_ID.fullmatch(decision_id):
             raise UsageError(
@@ -260,7 +293,8 @@ class Server:
         return {"decision_id": decision_id, "time": _now(), "reward": float(value)}
 
     def close(self) -> None:
-        """Finish the log: its open files become Parquet."""
+        """Finish the log: its open files become Parquet. Nothing is decided afterwards."""
+        self.closed = True
         if self.log is not None:
             self.log.close()
 
