@@ -97,3 +97,26 @@ def test_importing_bounds_loads_no_scipy():
         "sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_interval_is_empty_if_no_possible_value_is_in_it():
+    outside = [(1.1, 4.3), (-2.0, -0.1), (0.7, 0.6), (1.1, None), (None, -0.1)]
+    inside = [(-2.0, 0.1), (0.9, 4.3), (0.6, 0.7), (0.5, None), (None, 0.5), (None, None)]
+    for guarantee in ("finite-sample", "asymptotic"):
+        for ends in outside:
+            assert bounds.Interval(*ends, guarantee).empty()
+            # right propensities and few rows can do it, where nothing is proved
+            assert bounds.Interval(*ends, guarantee).contradicts() == (guarantee == "finite-sample")
+        for ends in inside:
+            assert not bounds.Interval(*ends, guarantee).empty()
+    assert not bounds.Interval(7.0, 9.0).empty(math.inf)
+    assert not bounds.Interval(1.1, 4.3).empty(2.0)
+
+
+def test_rounding_empties_no_interval():
+    for ends in ((1.0 + 1e-15, 1.5), (-1.0, -1e-15), (0.3 + 1e-16, 0.3 - 1e-16)):
+        raw = bounds.Interval(*ends)
+        assert not raw.empty()
+        shown = raw.reported()
+        assert 0.0 <= shown.lower <= shown.upper <= 1.0
+    assert bounds.Interval(0.5 + 1e-15, 0.5).reported() == bounds.Interval(0.5, 0.5 + 1e-15)

@@ -55,10 +55,11 @@ def test_evaluations() -> None:
     assert "95% interval [0." in str(honest)
 
 
-def test_asymptotic_intervals_are_shown_with_what_they_rest_on() -> None:
-    one = piwo.evaluate(lying(), both()["a"], interval="normal")
-    assert one.lower is not None
-    assert (one.no_interval, one.improvement_lower) == (None, None)
+@pytest.mark.parametrize("interval", ["normal", "bootstrap", "cressie-read"])
+def test_asymptotic_intervals_rest_on_the_propensities_too(interval: str) -> None:
+    one = piwo.evaluate(lying(), both()["a"], interval=interval)
+    assert (one.lower, one.upper, one.improvement_lower, one.guarantee) == (None,) * 3 + ("none",)
+    assert explained(str(one))
     assert one.notes[0].endswith("no bound is given")
 
 

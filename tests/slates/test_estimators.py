@@ -454,3 +454,33 @@ def test_ends_that_cross_are_no_interval() -> None:
     assert (made.lower, made.upper, made.improvement_lower) == (None, None, None)
     assert (made.guarantee, made.no_interval.kind) == ("none", "contradicted")
     assert made.value == pytest.approx(8 / 3)
+
+
+def test_a_normal_interval_above_all_values_is_not_given() -> None:
+    """Forty random rankings of two of four, with rewards of 1."""
+    rng = np.random.default_rng(49)
+    slate = [list(rng.permutation(list("abcd"))[:2]) for _ in range(40)]
+    log = slates.read(
+        {"slate": slate, "rs": [[1.0, 1.0]] * 40},
+        rewards="rs",
+        behavior=slates.Uniform(list("abcd")),
+    )
+    target = slates.Deterministic(["a", "b"])
+    found = slates.evaluate(log, target, estimator="independent", interval="normal")
+    assert (found.lower, found.upper, found.guarantee) == (None, None, "none")
+    assert (found.value, found.largest_value) == (3.0, 2.0)
+    assert 2.0 < found.lower_raw < found.upper_raw
+    assert found.no_interval is not None
+    assert found.no_interval.kind == "beyond-range"
+    assert found.no_interval in found.notes
+    assert str(found).count("lies above the highest possible value, 2: too few rows") == 1
+    assert "asymptotic" not in {note.kind for note in found.notes}
+    # as of each position alone
+    each = slates.by_position(log, target, interval="normal")
+    assert [one.lower is None for one in each.positions] == [False, True]
+    assert each.positions[1].upper is None
+    assert "position 2: the normal interval [1.086, 2.514] lies above" in each.notes[-1]
+    assert "2: 1.8 no interval" in str(each)
+    proved = slates.evaluate(log, target, estimator="independent")
+    assert proved.lower is not None
+    assert proved.lower <= proved.upper <= 2.0

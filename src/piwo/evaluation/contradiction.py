@@ -8,7 +8,7 @@ believed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,19 @@ from piwo.bounds import deadline
 from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.evaluation.record import ends_text
 from piwo.intervals.deadline import plain_bets
-from piwo.messages import Note
+from piwo.messages import Note, argument
 from piwo.reductions import PolicyState
-from piwo.visible import p_value
+from piwo.visible import number, p_value
 
-__all__ = ["RawBounds", "contradiction", "impossible", "union_penalty", "weight_p"]
+__all__ = [
+    "RawBounds",
+    "beyond_range",
+    "contradiction",
+    "empty_ends",
+    "impossible",
+    "union_penalty",
+    "weight_p",
+]
 
 
 @dataclass(frozen=True)
@@ -139,6 +147,63 @@ def impossible(what: str) -> Note:
     return Note(
         f"at this delta the log contradicts its own propensities or its reward range ({what})",
         kind="contradicted",
+    )
+
+
+def empty_ends(
+    interval: bounds.Interval, most: float, units: Callable[[float], float | None]
+) -> str | None:
+    """Return how an interval leaves out every possible value, in words; None if it does not.
+
+    Args:
+        interval: raw, on the unit scale.
+        most: the highest possible value on the unit scale, the lowest being 0.
+        units: a number of the unit scale -> in the reward's own unit.
+
+    >>> empty_ends(bounds.Interval(1.06, 4.28), 1.0, lambda unit: 10.0 * unit)
+    '[10.6, 42.8] lies above the highest possible value, 10'
+    >>> empty_ends(bounds.Interval(0.6, 0.5), 1.0, lambda unit: unit)
+    '[0.6, 0.5] has crossed ends'
+    >>> empty_ends(bounds.Interval(0.9, 4.28), 1.0, lambda unit: unit) is None
+    True
+    """
+    if not interval.empty(most):
+        return None
+    lower, upper = interval.lower, interval.upper
+    ends = ends_text(
+        None if lower is None else units(lower), None if upper is None else units(upper)
+    )
+    if lower is not None and lower > most:
+        return f"{ends} lies above the highest possible value, {number(units(most))}"
+    if upper is not None and upper < 0.0:
+        return f"{ends} lies below the lowest possible value, {number(units(0.0))}"
+    return f"{ends} has crossed ends"
+
+
+def beyond_range(
+    interval: bounds.Interval, method: str, most: float, units: Callable[[float], float | None]
+) -> Note | None:
+    """Return why an asymptotic interval is not given; None if some possible value is in it.
+
+    This is no contradiction: right propensities and few rows for their weights can do it.
+
+    Args:
+        interval: raw, on the unit scale.
+        method: its name.
+        most: see `empty_ends`.
+        units: likewise.
+
+    >>> beyond_range(bounds.Interval(1.06, 4.28, "asymptotic"), "normal", 1.0, lambda unit: unit)
+    "the normal interval [1.06, 4.28] lies above the highest possible value, 1: too few rows for it,
+    or wrong propensities; use interval='auto'"
+    """
+    what = empty_ends(interval, most, units)
+    if what is None:
+        return None
+    return Note(
+        f"the {method} interval {what}: too few rows for it, or wrong propensities; "
+        f"use {argument('interval', 'auto')}",
+        kind="beyond-range",
     )
 
 

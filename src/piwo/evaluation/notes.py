@@ -52,6 +52,7 @@ def notes_of(made: Evaluation, found: PolicyResult) -> tuple[Note, ...]:
         _learning,
         _mismatch,
         _contradicted,
+        _beyond_range,
         _never_logged,
         _effective_sample,
         _changed_rows,
@@ -261,8 +262,16 @@ def _refuted(found: PolicyResult) -> bool:
 
 def _contradicted(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say why no bound is given, if no other note has said it."""
-    if found.usable and found.contradicted is not None and not _refuted(found):
-        yield refusal(found.contradicted)
+    why_not = found.contradicted
+    if why_not is not None and found.withheld == why_not and not _refuted(found):
+        yield refusal(why_not)
+
+
+def _beyond_range(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
+    """Say that an asymptotic interval leaves out every possible value."""
+    why = found.withheld
+    if why is not None and why.kind == "beyond-range":
+        yield why
 
 
 def _never_logged(made: Evaluation, found: PolicyResult) -> Iterator[Note]:

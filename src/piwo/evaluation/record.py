@@ -136,8 +136,9 @@ class Evaluation(Record):
     upper_without_cap: float | None = None
     """The upper end without that assumption; None if `upper` assumes none."""
     no_interval: Note | None = None
-    """Why there is no interval, and no other bound; None if there is one. Its `kind` is "in-sample"
-    if the policy was learned from these rows."""
+    """Why there is no interval; None if there is one. Its `kind` is "in-sample" if the policy was
+    learned from these rows. There is no other bound either, unless only the method fails on these
+    rows: kinds "undefined" and "beyond-range" (an asymptotic interval without a possible value)."""
     guardrails: tuple[GuardrailResult, ...] = ()
     """Whether the policy keeps within each guardrail."""
     segments: tuple[Segment, ...] = ()
@@ -292,8 +293,8 @@ def _verdict(one: Evaluation) -> str:
         return "learned from these rows"
     if one.certified_better:
         return "certified better"
-    if one.guarantee == "finite-sample" and not one.bounds_hold:
-        return "no bounds"
+    if one.guarantee == "none":
+        return "no interval"
     if one.guarantee != "finite-sample":
         return "approximate"
     return ""

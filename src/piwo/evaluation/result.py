@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,12 @@ import numpy.typing as npt
 
 from piwo import bounds
 from piwo.evaluation.baseline import BaselineResult
-from piwo.evaluation.contradiction import RawBounds
+from piwo.evaluation.contradiction import RawBounds, beyond_range
 from piwo.intervals import Evidence, IntervalMethod
 from piwo.logs.log import Log
 from piwo.messages import Note
 
 __all__ = ["PolicyResult", "RequestResult", "in_units"]
-
-NOTHING = bounds.Interval(None, None)
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class PolicyResult:
     """p-value of "the propensities are not too small" by the weights of this policy; None if it is
     not tested."""
     contradicted: Note | None = None
-    """Why no finite-sample bound of the whole request is believed; None if all are."""
+    """Why no bound of the whole request is believed; None if all are."""
     uncapped: bounds.Interval | None = None
     """The raw interval without the declared cap on rates; None if there is no such cap."""
     copied: float | None = None
@@ -75,11 +73,27 @@ class PolicyResult:
         return self.obstacle or self.contradicted
 
     @property
+    def withheld(self) -> Note | None:
+        """Why the interval of the formula is not shown; None if it is.
+
+        What stands in the way of finite-sample statements alone leaves an asymptotic interval,
+        rows that contradict their propensities do not.
+        """
+        raw = self.raw.interval
+        if raw.guarantee != "asymptotic":
+            return self.why_not
+        log, most = self.evidence.log, self.most
+        return self.contradicted or beyond_range(
+            raw, self.method.name, most, lambda unit: in_units(unit, log)
+        )
+
+    @property
     def shown(self) -> bounds.Interval:
         """The interval to report."""
-        if self.why_not is not None and self.method.guarantee != "asymptotic":
-            return NOTHING
-        return self.raw.interval.reported(0.0, self.most)
+        raw = self.raw.interval
+        if self.withheld is not None:
+            return replace(raw, lower=None, upper=None)
+        return raw.reported(0.0, self.most)
 
     @property
     def gain_upper(self) -> float | None:
@@ -158,8 +172,9 @@ class PolicyResult:
         """Why there is no interval to report; None if there is one."""
         if self.guarantee != "none":
             return None
-        if self.why_not is not None:
-            return self.why_not
+        why = self.withheld or self.why_not
+        if why is not None:
+            return why
         return Note(
             f"the {self.method.name} interval is not defined on these rows", kind="undefined"
         )
@@ -181,7 +196,7 @@ class RequestResult:
     """key -> p-value of "the propensities are not too small" by the weights of each policy, and of
     the baseline, with what they pay for each other."""
     contradicted: Note | None = None
-    """Why no finite-sample bound is believed; None if all are."""
+    """Why no bound is believed; None if all are."""
 
     @property
     def claimed(self) -> dict[Any, RawBounds]:

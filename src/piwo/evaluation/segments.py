@@ -10,7 +10,7 @@ from piwo import bounds
 from piwo.checks import shown
 from piwo.engines.engine import fold
 from piwo.errors import UsageError
-from piwo.evaluation.notes import loss_notes, outside_notes
+from piwo.evaluation.notes import loss_notes, outside_notes, refusal
 from piwo.evaluation.request import Request
 from piwo.evaluation.result import PolicyResult, in_units
 from piwo.evaluation.segment import Segment
@@ -224,7 +224,9 @@ def _notes(one: PolicyResult, sums: MomentState, ends: bounds.Interval) -> list[
     """Return why there is no bound in a segment, or why one says little."""
     notes = []
     if one.why_not is not None:
-        notes.append(Note(f"{one.why_not.template}: no bound is given", one.why_not.kind))
+        notes.append(refusal(one.why_not))
+    elif one.withheld is not None:
+        notes.append(one.withheld)
     ess = effective_size(sums.w, sums.w2)
     if ess is not None and ess < _FEW:
         notes.append(

@@ -110,7 +110,7 @@ def _row(one: Evaluation, units: Units) -> ForestRow:
     note = ""
     if one.in_sample:
         note = "no proof: learned from these rows"
-    elif one.no_interval is not None:
+    elif one.no_interval is not None and one.improvement_lower is None:
         note = "no proof: see the notes"
     made = _made(one.name, note, (gain, one.improvement_lower, one.improvement_upper), units)
     if one.value is None or made.kind == "unproved":

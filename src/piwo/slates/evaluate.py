@@ -14,6 +14,7 @@ from piwo.bounds.deadline import deadline_lower
 from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.checks import check_delta, check_flag, check_kind, shown
 from piwo.errors import UsageError
+from piwo.evaluation.contradiction import beyond_range, empty_ends
 from piwo.intervals.deadline import plain_bets
 from piwo.intervals.point import mean_of_credits
 from piwo.intervals.weight_sums import effective_size
@@ -43,10 +44,12 @@ __all__ = [
     "finished",
     "mean_credit",
     "never_logged",
+    "no_value_left",
     "notes_on",
     "reason_against",
     "settled_interval",
     "shares_rows",
+    "shown_of",
     "sums_for",
     "weight_p",
 ]
@@ -196,25 +199,21 @@ def finished(
     p_value = weight_p(log, state, shift)
     never = never_logged(log, policy, state)
     why_not = reason_against(log, policy, chosen, p_value, settled, never)
-    low = high = better = crossed = None
+    raw, better, no_interval = bounds.Interval(None, None), None, why_not
     if why_not is None:
-        made = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
-        low, high, better = made
-        if low is not None and high is not None and low > high:
-            crossed = Note(
-                "at this delta the rows contradict their propensities, or the assumption: the "
-                f"lower end ({_in_units(low, log):.4g}) is above the upper one "
-                f"({_in_units(high, log):.4g})",
-                kind="contradicted",
-            )
-            low = high = better = None
+        raw, better = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
+        no_interval = no_value_left(log, raw, settled, log.scale)
+    reported = shown_of(log, raw)
+    if no_interval is not None:
+        reported, better = bounds.Interval(None, None), None
     by_slot = _slots(log, state, self_normalized)
     if why_not is not None and why_not.kind == "unsupported":
         # the weights are not those of the target
         value, error, by_slot = None, None, ()
-    reported = bounds.Interval(low, high).reported(0.0, 1.0 if log.bounded else math.inf)
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
-    no_interval = why_not or crossed
+    outside: tuple[Note, ...] = ()
+    if no_interval is None:
+        outside = _outside(value, raw.lower, raw.upper, sums.w / sums.total)
     return SlateEvaluation(
         name=name,
         estimator=chosen.name,
@@ -224,8 +223,8 @@ def finished(
         standard_error=_in_units(error, log),
         lower=_in_units(reported.lower, log),
         upper=_in_units(reported.upper, log),
-        lower_raw=_in_units(low, log),
-        upper_raw=_in_units(high, log),
+        lower_raw=_in_units(raw.lower, log),
+        upper_raw=_in_units(raw.upper, log),
         interval=settled,
         guarantee=guarantee if no_interval is None else "none",
         delta=delta,
@@ -242,8 +241,8 @@ def finished(
         by_slot=by_slot,
         no_interval=no_interval,
         notes=(
-            *notes_on(log, policy, task, state, settled, why_not, never, self_normalized),
-            *_outside(value, low, high, sums.w / sums.total),
+            *notes_on(log, policy, task, state, settled, no_interval, never, self_normalized),
+            *outside,
         ),
         unit=log.columns.unit,
         units=None if log.columns.unit is None else sums.rows,
@@ -350,8 +349,8 @@ def bounds_of(
     bounded: bool,
     value: float | None,
     error: float | None,
-) -> tuple[float | None, float | None, float | None]:
-    """Return the raw ends on the unit scale, and the lower bound on the improvement.
+) -> tuple[bounds.Interval, float | None]:
+    """Return the raw interval on the unit scale, and the lower bound on the improvement.
 
     Args:
         state: bet sums of credits to which `shift` was added.
@@ -364,12 +363,12 @@ def bounds_of(
     """
     if interval == "normal":
         if value is None:
-            return None, None, None
-        found = bounds.normal_interval(value, error, delta)
-        return found.lower, found.upper, None
+            return bounds.Interval(None, None, "asymptotic"), None
+        return bounds.normal_interval(value, error, delta), None
     whole = bounds.log_inv_delta(delta)
     if not bounded:
-        return _lower_end(state, "value", whole, interval) - shift, None, None
+        low = _lower_end(state, "value", whole, interval) - shift
+        return bounds.Interval(low, None), None
     # delta / 2 for each side
     half = bounds.log_inv_delta(delta, statements=2)
     low = _lower_end(state, "value", half, interval) - shift
@@ -377,7 +376,39 @@ def bounds_of(
     high = 1.0 + shift - _lower_end(state, "loss", half, interval)
     # the bound on E[Y + 1 - R + B], less 1 + B
     better = _lower_end(state, "improvement", whole, interval) - 1.0 - shift
-    return low, high, better
+    return bounds.Interval(low, high), better
+
+
+def no_value_left(log: SlateLog, raw: bounds.Interval, interval: str, unit: float) -> Note | None:
+    """Return why an interval is not given: it leaves out every possible value; None if it is.
+
+    Args:
+        log: the rows.
+        raw: the interval, on the unit scale.
+        interval: the method.
+        unit: what 1 on the unit scale is worth.
+    """
+    most = _most(log)
+    if raw.guarantee == "asymptotic":
+        return beyond_range(raw, interval, most, lambda end: end * unit)
+    what = empty_ends(raw, most, lambda end: end * unit)
+    if what is None:
+        return None
+    return Note(
+        "at this delta the rows contradict their propensities, or the assumption: the interval "
+        f"{what}",
+        kind="contradicted",
+    )
+
+
+def shown_of(log: SlateLog, raw: bounds.Interval) -> bounds.Interval:
+    """Return an interval without what the range of rewards rules out, on the unit scale."""
+    return raw.reported(0.0, _most(log))
+
+
+def _most(log: SlateLog) -> float:
+    """Return the highest possible value on the unit scale."""
+    return 1.0 if log.bounded else math.inf
 
 
 def mean_credit(state: SlateState) -> tuple[float | None, float | None]:

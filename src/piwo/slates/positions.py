@@ -22,9 +22,11 @@ from piwo.slates.evaluate import (
     check_target,
     mean_credit,
     never_logged,
+    no_value_left,
     notes_on,
     reason_against,
     settled_interval,
+    shown_of,
     weight_p,
 )
 from piwo.slates.log import SlateLog
@@ -217,7 +219,7 @@ class Positions(Record):
         for one in self.positions:
             value = "not defined" if one.value is None else number(one.value)
             ends = "no interval"
-            if self.no_interval is None:
+            if one.lower is not None or one.upper is not None:
                 ends = ends_text(one.lower, one.upper)
             share = "" if one.relative is None else f", {one.relative:.3g} of the first"
             lines.append(
@@ -300,13 +302,21 @@ def by_position(
     never = never_logged(log, policy, states[0])
     why_not = reason_against(log, policy, estimator, p_value, settled, never)
     found: list[PositionValue] = []
+    left_out: list[Note] = []
     for place, state in enumerate(states):
         # declared slots that no slate of this log has
         if state.policy.moments.rows:
             one = _position(log, place, state, found)
             if why_not is None:
-                one = _with_bounds(one, log, state, settled, delta / log.slots)
+                one, none = _with_bounds(one, log, state, settled, delta / log.slots)
+                if none is not None:
+                    left_out.append(Note(f"position {one.position}: {none.template}", none.kind))
             found.append(one)
+    contradicted = [note for note in left_out if note.kind == "contradicted"]
+    if contradicted or 0 < len(found) == len(left_out):
+        # what the rows contradict concerns all positions
+        why_not, left_out = (contradicted or left_out)[0], []
+        found = [replace(one, lower=None, upper=None, improvement_lower=None) for one in found]
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
     return Positions(
         name=shown_as,
@@ -316,7 +326,10 @@ def by_position(
         guarantee=guarantee if why_not is None else "none",
         propensity_p=p_value,
         no_interval=why_not,
-        notes=notes_on(log, policy, first, states[0], settled, why_not, never),
+        notes=(
+            *notes_on(log, policy, first, states[0], settled, why_not, never),
+            *left_out,
+        ),
     )
 
 
@@ -347,14 +360,19 @@ def _position(
 
 def _with_bounds(
     one: PositionValue, log: SlateLog, state: SlateState, interval: str, delta: float
-) -> PositionValue:
-    """Return the value of one position with its bounds."""
+) -> tuple[PositionValue, Note | None]:
+    """Return the value of one position with its bounds; or without, and why."""
     unit = log.largest if log.bounded else 1.0
     value, error = mean_credit(state)
-    low, high, better = bounds_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
-    return replace(
+    raw, better = bounds_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
+    why_not = no_value_left(log, raw, interval, unit)
+    if why_not is not None:
+        return one, why_not
+    ends = shown_of(log, raw)
+    made = replace(
         one,
-        lower=None if low is None else max(0.0, low) * unit,
-        upper=None if high is None else min(1.0, high) * unit,
+        lower=None if ends.lower is None else ends.lower * unit,
+        upper=None if ends.upper is None else ends.upper * unit,
         improvement_lower=None if better is None else better * unit,
     )
+    return made, None

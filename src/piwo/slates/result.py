@@ -112,5 +112,6 @@ class SlateEvaluation(Record):
             level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
             ends = f"{level} {ends_text(self.lower, self.upper)} ({self.interval})"
         lines = [f"{self.name}: {value} ({how}), {ends}"]
-        lines += [f"  note: {note}" for note in self.notes]
+        # the line itself says why there is no interval
+        lines += [f"  note: {note}" for note in self.notes if note != self.no_interval]
         return visible_lines(lines)
