@@ -118,10 +118,6 @@ def test_an_unseen_level_is_counted_and_its_columns_are_0() -> None:
         ({"age": "7"}, "'age' is .* expected a number"),
         ({"age": float("inf")}, "expected a finite number"),
         ({"age": 10**400}, "expected a finite number"),
-        ({"age": True}, "'age' is a boolean, expected a number; give 1 for true and 0 for false"),
-        ({"new": np.False_}, "'new' is a boolean"),
-        ({"place": [True, 2.0]}, "not a list of 2 numbers"),
-        ({"place": np.array([True, False])}, "not a list of 2 numbers"),
         ({"zz": 1}, "the column 'zz', expected age, shop, query, place, new; leave it out, or"),
         ({7: 1, "y": 2}, "the column 7, expected age"),
         ({"new": None}, "'new' is missing"),
@@ -156,8 +152,7 @@ def test_a_context_without_a_column_or_of_another_shape_is_refused() -> None:
         Server(Uniform(["a"]), uncertified=True).decide(None)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="the column 'x', expected no columns; leave it out"):
         Server(Uniform(["a"]), uncertified=True).decide({"x": 1})
-    with pytest.raises(DataError, match="'x1' is a boolean"):
-        plain.decide([1.0, True, 2.0])
+    assert plain.decide([1.0, True, np.False_]).action in "abc"
     with pytest.raises(DataError, match="2 numbers, expected 3"):
         plain.decide([1.0, 2.0])
     assert plain.decide({"x0": 1, "x1": 2, "x2": 3}).action in "abc"

@@ -17,7 +17,7 @@ from piwo.logs.features import MISSING_ADVICE, Feature, Features
 from piwo.logs.hashing import hashed_place
 from piwo.messages import argument
 
-__all__ = ["RowEncoder", "is_flag", "is_utf8", "number_of", "text_of"]
+__all__ = ["RowEncoder", "is_utf8", "number_of", "text_of"]
 
 _Writer: TypeAlias = Callable[[Any, Floats], bool]
 """Writes the columns of one value, which are 0, and returns whether it is a level never seen."""
@@ -190,9 +190,7 @@ def _entries(item: Feature, value: Any) -> npt.NDArray[np.float64]:
             entries = entries.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         entries = np.empty(0, np.str_)
-    odd = entries.dtype.kind not in "iuf" or entries.shape != (item.size,)
-    # NumPy takes a boolean among numbers for 0 or 1.
-    if odd or (not isinstance(value, np.ndarray) and any(map(is_flag, value))):
+    if entries.dtype.kind not in "iufb" or entries.shape != (item.size,):
         raise DataError(f"context column {item.column!r} is not a list of {item.size} numbers")
     return entries.astype(np.float64)
 
@@ -204,30 +202,16 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes)
 
 
-def is_flag(value: Any) -> bool:
-    """Whether a value is a boolean, which Python and NumPy take for the number 0 or 1.
-
-    >>> is_flag(True), is_flag(1)
-    (True, False)
-    """
-    return isinstance(value, bool | np.bool_)
-
-
 def number_of(column: str, value: Any) -> float:
-    """Return a value as a number.
+    """Return a value as a number; booleans are 1 and 0, as in columns of a log.
 
-    >>> number_of("hour", 7)
-    7.0
+    >>> number_of("hour", 7), number_of("member", True)
+    (7.0, 1.0)
 
     Raises:
-        DataError: for what is not a finite number, and for booleans.
+        DataError: for what is not a finite number.
     """
-    if is_flag(value):
-        raise DataError(
-            f"context column {column!r} is a boolean, expected a number; give 1 for true and 0 for "
-            "false"
-        )
-    if not isinstance(value, int | float | np.integer | np.floating):
+    if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
         raise DataError(
             f"context column {column!r} is {a_kind(value)}, expected a number; give "
             f"{argument('context')} the types that the log had"

@@ -42,7 +42,7 @@ from piwo.logs.served import (
     piece_table,
 )
 from piwo.messages import argument
-from piwo.serve.encoding import is_flag, is_utf8, number_of, text_of
+from piwo.serve.encoding import is_utf8, number_of, text_of
 from piwo.visible import without_secrets
 
 __all__ = ["LogWriter"]
@@ -514,7 +514,7 @@ def _plain(name: str, kind: str, value: Any) -> Any:
 
 
 def _finite(value: Any) -> float:
-    if isinstance(value, str | bytes) or is_flag(value) or not math.isfinite(value):
+    if isinstance(value, str | bytes) or not math.isfinite(value):
         raise ValueError
     return float(value)
 

@@ -161,8 +161,8 @@ class Server:
 
         Args:
             context: column -> value; or a list of numbers, if all columns are numbers. A boolean is
-                not a number; a number or boolean in a column of text is its text, as Arrow writes
-                it: 7 is "7", True is "true".
+                1 or 0 in a column of numbers; a number or boolean in a column of text is its text,
+                as Arrow writes it: 7 is "7", True is "true".
             eligible: the labels that may be chosen; None: all actions. See `Policy.act`.
 
         Returns:
