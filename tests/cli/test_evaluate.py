@@ -156,9 +156,10 @@ def test_the_next_line_can_be_typed(piwo, learnable: Path, roles, monkeypatch) -
     done = piwo(*shlex.split(line))
     assert (done.code, done.err) == (0, "")
     line = done.out.splitlines()[-1].removeprefix("next: piwo ")
-    acted = piwo(*shlex.split(line))
-    assert acted.code == 0
-    assert acted.out.splitlines()[0] == "action,propensity"
+    # Nothing is proved on so few rows: the policy is shown, rather than run.
+    shown = piwo(*shlex.split(line))
+    assert shown.code == 0
+    assert shown.out.startswith("policy.piwo: ")
 
 
 def test_the_next_line_is_one_line(piwo, small: Path, roles, tmp_path: Path) -> None:
