@@ -637,7 +637,9 @@ def _of_rows(log: SlateLog, policy: SlatePolicy, interval: str, why_not: Note | 
             assumed = "assumes a fixed logger"
         notes.append(Note(assumed, kind="independent-rows"))
     notes += undeclared_units(columns, log.source.schema)
-    if policy.learned is not None and policy.learned_from is None and why_not is None:
+    # Rows that seem to contradict their propensities may be those that the policy was learned from.
+    open_question = why_not is None or why_not.kind == "contradicted"
+    if policy.learned is not None and policy.learned_from is None and open_question:
         rows, source = policy.learned["rows"], policy.learned["source"]
         how = overlap_of(log, policy).how or "its file does not hold them"
         notes.append(
