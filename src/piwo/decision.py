@@ -361,12 +361,12 @@ def _decision(candidates: Sequence[_Candidate], frame: _Frame, health: Health | 
     judged = [one for one in candidates if not _learned_here(one)]
     text = _keep_text(best, frame, len(judged))
     # The best of all may be one that these rows cannot judge, with a certificate of its own.
-    others = [visible(one.name) for one in candidates if _learned_here(one)]
-    if others:
-        were = "was" if len(others) == 1 else "were"
-        text += f" {' and '.join(others)} {were} learned from these rows, which cannot judge it."
-        if len(others) > 1:
-            text = text.removesuffix("it.") + "them."
+    learned = [visible(one.name) for one in candidates if _learned_here(one)]
+    if learned:
+        rest = "was learned from these rows, which cannot judge it."
+        if len(learned) > 1:
+            rest = "were learned from these rows, which cannot judge them."
+        text += f" {' and '.join(learned)} {rest}"
     return _made("keep", best, frame, text, settles, needed, explore)
 
 
