@@ -75,21 +75,8 @@ class Watch:
     with probability 1 - delta, and so, as a separate statement, do the intervals of their values:
     each of k policies has delta / k.
 
-    A watch never changes; `update` returns the next one, with one look more. `piwo monitor` is the
-    same on the command line.
-
-    Args:
-        policies: name -> policy, fixed before the first row, with their action lists.
-        delta: joint error probability of all policies and all looks.
-        deadline: when to stop: "30d" (days after the first look), or a number of rows. None: never.
-        horizon: about how many rows will come, as of `Monitor`; None: the deadline if that is a
-            number of rows, else "universal".
-        at_least: the least value that must be certified, too.
-        interval: "mixture", or "deadline": bets planned for the horizon, which assume that contexts
-            and rewards do not drift.
-
-    Raises:
-        UsageError: for no policy, and for a deadline or another argument out of range.
+    `start` makes one. A watch never changes; `update` returns the next one, with one look more.
+    `piwo monitor` is the same on the command line.
 
     >>> import piwo
     >>> a = piwo.policies.Constant("a", ["a", "b"])
@@ -123,7 +110,21 @@ class Watch:
         at_least: float | None = None,
         interval: Literal["mixture", "deadline"] = "mixture",
     ) -> Self:
-        """Return a watch before its first look; the arguments are those of the class.
+        """Return a watch before its first look.
+
+        Args:
+            policies: name -> policy, fixed before the first row, with their action lists.
+            delta: joint error probability of all policies and all looks.
+            deadline: when to stop: "30d" (days after the first look), or a number of rows. None:
+                never.
+            horizon: about how many rows will come, as of `Monitor`; None: the deadline if that is a
+                number of rows, else "universal".
+            at_least: the least value that must be certified, too.
+            interval: "mixture", or "deadline": bets planned for the horizon, which assume that
+                contexts and rewards do not drift.
+
+        Raises:
+            UsageError: for no policy, and for a deadline or another argument out of range.
 
         >>> import piwo
         >>> a = piwo.policies.Constant("a", ["a", "b"])

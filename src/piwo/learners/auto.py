@@ -162,9 +162,11 @@ class Auto(SplitLearner):
             a candidate that is certified to be beyond one is not chosen. One that is "not certified
             harmless" may be. delta is shared equally: the improvements, and the answers to each
             guardrail, each have delta / (1 + number of guardrails).
-        delta, holdout, random_state, tail: see `SplitLearner`. delta is the joint error probability
-            of all certificates; the seed is also that of the boosted trees. With `tail` nothing is
-            exchanged: the certified rows must come after the training rows.
+        delta: joint error probability of all certificates.
+        holdout: fraction of the rows that is held out.
+        random_state: seed of the split and of the boosted trees, a whole number.
+        tail: hold out the last rows of the log, as `SplitLearner` does. Nothing is exchanged then:
+            the certified rows must come after the training rows.
 
     Attributes:
         policy_: the policy to run.

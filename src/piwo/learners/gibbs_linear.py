@@ -52,7 +52,10 @@ class GibbsLinear(SplitLearner):
         chains: independent chains, from different starts; at least 2, so that they can be compared.
         warmup: steps of each chain that only tune the sampler.
         samples: further steps of each chain.
-        delta, holdout, random_state, tail: see `SplitLearner`; the seed is also that of the chains.
+        delta: error probability of the certificate.
+        holdout: fraction of the rows that is held out.
+        random_state: seed of the split and of the chains, a whole number.
+        tail: hold out the last rows of the log, as `SplitLearner` does.
 
     Attributes:
         policy_: the mixture, a `piwo.policies.Mixture`.

@@ -97,8 +97,11 @@ class PIWOGrid(SplitLearner):
         oracle: weighted logistic regression by default. `Ridge` learns the whole grid in one pass.
         certificate: "in-sample", "held-out", or "auto": in-sample if the size of the class is
             known.
-        delta, holdout, random_state, tail: see `SplitLearner`. In-sample, half of delta is for
-            lower bounds, and recorded in the certificate; the other half is for the regret.
+        delta: error probability of the certificate. In-sample, half of it is for lower bounds, and
+            recorded in the certificate; the other half is for the regret.
+        holdout: fraction of the rows that is held out.
+        random_state: seed of the split, a whole number.
+        tail: hold out the last rows of the log, as `SplitLearner` does.
 
     Attributes:
         policy_: the learned policy.

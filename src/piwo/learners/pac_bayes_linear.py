@@ -78,10 +78,13 @@ class PACBayesLinear(SplitLearner):
         draws: M, the number of policies in the mixture. More make `posterior_bound_` tighter, which
             loses a fraction log(m/delta)/M.
         steps: most steps of the optimizer.
-        delta, holdout, random_state, tail: see `SplitLearner`. Half of delta is recorded in the
-            certificate, as with `PACBayes`. For "split", the bound is on the rows held out. The
-            seed also determines noise and draws; the certificate is for one seed, and the best of
-            several seeds on the same rows is not certified.
+        delta: error probability of the certificate. Half of it is recorded in the certificate, as
+            with `PACBayes`. For "split", the bound is on the rows held out.
+        holdout: fraction of the rows that is held out.
+        random_state: seed of the split, of the noise and of the draws, a whole number. The
+            certificate is for one seed; the best of several seeds on the same rows is not
+            certified.
+        tail: hold out the last rows of the log, as `SplitLearner` does.
 
     Attributes:
         policy_: the mixture, a `piwo.policies.Mixture`.

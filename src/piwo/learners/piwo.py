@@ -70,7 +70,10 @@ class PIWO(SplitLearner):
         certificate: "held-out": learn on one part of the log, certify on the other. "in-sample":
             learn and certify on the whole log, at the price of log|Pi|; only for a finite class.
             None: no certificate.
-        delta, holdout, random_state, tail: see `SplitLearner`.
+        delta: error probability of the certificate.
+        holdout: fraction of the rows that is held out.
+        random_state: seed of the split, a whole number.
+        tail: hold out the last rows of the log, as `SplitLearner` does.
 
     Attributes:
         policy_: the learned policy.

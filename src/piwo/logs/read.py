@@ -123,8 +123,9 @@ def read(
         DataError: for columns that do not exist (near names are shown).
         UsageError: for arguments that do not exist (near names are shown) or exclude each other.
 
-    Warns: PiwoWarning: if that pass finds columns to hash, or missing values with
-        missing="indicator".
+    Warns:
+        PiwoWarning: if that pass finds columns to hash, or missing values with
+            missing="indicator".
 
     >>> log = read(
     ...     {"item": ["a", "b"], "click": [0, 1], "p": [0.5, 0.5]},

@@ -130,7 +130,9 @@ class JointDirect(_Regression):
     alone, phi as of `JointRidge`; pi(x) = argmax over eligible a of w'phi(x, a).
 
     Args:
-        alpha, crosses, standardize: as of `JointRidge`.
+        alpha: as of `JointRidge`.
+        crosses: as of `JointRidge`.
+        standardize: as of `JointRidge`.
 
     >>> import numpy as np, piwo
     >>> rng = np.random.default_rng(0)
