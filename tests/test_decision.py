@@ -172,6 +172,10 @@ def test_arguments() -> None:
         piwo.decide([])
     with pytest.raises(UsageError, match="per"):
         Units("clicks", 0.0)
+    with pytest.raises(UsageError, match="value is None; expected a finite number"):
+        Units("clicks").gain(None)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="lower is None; expected a finite number"):
+        Units("clicks").at_least(None, 0.5)  # type: ignore[arg-type]
 
 
 def test_a_certificate_of_another_policy_says_so_and_what_it_proves() -> None:

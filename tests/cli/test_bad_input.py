@@ -115,6 +115,36 @@ def test_a_wrong_column_shows_near_names(piwo, small: Path) -> None:
     refused(piwo("evaluate", small, *words), "no column 'itm'", "did you mean 'item'?")
 
 
+def test_a_default_name_that_is_no_column_says_how_to_name_ones_own(piwo, small: Path) -> None:
+    words = ["evaluate", small, "--policy", "uniform"]
+    refused(piwo(*words), "no column 'action' for the action", "name yours: --action=NAME")
+    refused(piwo(*words, "--action", "item"), "no column 'reward'", "name yours: --reward=NAME")
+    # A name that was typed has no such advice.
+    assert "name yours" not in piwo(*words, "--action", "itm").err
+    with pytest.raises(library.DataError, match="name yours: action='NAME'"):
+        library.read(small)
+
+
+def test_an_option_of_another_command_is_named(piwo, small: Path) -> None:
+    words = ["evaluate", small, "--policy", "uniform"]
+    said = "piwo evaluate has no option --unit-name; it is one of piwo monitor, piwo report"
+    refused(piwo(*words, "--unit-name", "clicks"), said)
+    refused(piwo(*words, "--unit-name=clicks"), said)
+    refused(piwo("learn", small, "--html", "x"), "piwo learn has no option --html")
+    refused(piwo(*words, "--polcy", "uniform"), "Did you mean --policy?")
+
+
+def test_a_policy_that_a_monitor_cannot_take_is_named(piwo, small: Path, roles) -> None:
+    words = ["monitor", small, *roles, "--state", "s.piwo", "--policy", "uniform"]
+    refused(piwo(*words), "policy 'uniform' plays whatever labels", "action list: --actions")
+
+
+def test_names_of_white_space_are_refused(piwo, small: Path, roles) -> None:
+    words = ["report", small, *roles, "--policy", "uniform", "--out", "r.html"]
+    refused(piwo(*words, "--unit-name", "   "), "--unit-name is ' ', expected a word")
+    refused(piwo(*words, "--row-name", ""), "--row-name is '', expected a word")
+
+
 def test_a_lost_propensity_never_becomes_a_default(piwo, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text(

@@ -25,7 +25,7 @@ from piwo.cli.serve import serve
 from piwo.cli.settings import from_files
 from piwo.cli.slates import slates
 
-__all__ = ["HELP_ALL", "make_app", "parse"]
+__all__ = ["HELP_ALL", "make_app", "parse", "with_option"]
 
 HELP_ALL = "--help-all"
 HELP = """Evaluate, learn and certify policies from logged decisions.
@@ -102,6 +102,24 @@ def parse(words: Sequence[str]) -> tuple[Callable[..., Any], BoundArguments]:
     # `main` prints errors, in one line.
     command, bound, _ = app.parse_args(words, print_error=False, exit_on_error=False, verbose=False)
     return command, bound
+
+
+def with_option(option: str) -> list[str]:
+    """Return the commands that have an option.
+
+    >>> with_option("--unit-name"), with_option("--nothing")
+    (['monitor', 'report'], [])
+    """
+    app = make_app()
+    found = []
+    for name in app:
+        command = app[name]
+        if name.startswith("-") or command.default_command is None:
+            continue
+        arguments = command.assemble_argument_collection()
+        if any(option in one.names for one in arguments):
+            found.append(name)
+    return found
 
 
 def _gate_words(words: Sequence[str]) -> list[str]:

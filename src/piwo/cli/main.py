@@ -134,12 +134,14 @@ def _explained(cause: BaseException, words: Sequence[str]) -> str:
         words: the words after `piwo`, which messages of cyclopts quote.
     """
     # Not at the top, as the start of the command does without it: see `_parsed`.
-    from cyclopts import CycloptsError
+    from cyclopts import CycloptsError, UnknownOptionError
 
     if isinstance(cause, PiwoError):
         return str(cause)
     if isinstance(cause, CycloptsError):
         text = str(cause)
+        if isinstance(cause, UnknownOptionError):
+            text = _unknown_option(cause) or text
         for word in words:
             text = text.replace(word, without_secrets(word))
         return f"{without_secrets(text).rstrip().rstrip('.')}; see --help"
@@ -156,3 +158,16 @@ def _explained(cause: BaseException, words: Sequence[str]) -> str:
         return f"{cause.strerror or cause}{place}; check the path"
     fault = f"{type(cause).__name__}: {without_secrets(cause)}"
     return f"unexpected {fault}; this is a bug in piwo, --debug shows where"
+
+
+def _unknown_option(cause: Exception) -> str | None:
+    """Return that other commands have an option; None if none has it."""
+    from piwo.cli.app import with_option
+
+    token = getattr(cause, "token", None)
+    option = str(getattr(token, "value", "")).partition("=")[0]
+    others = ", ".join(f"piwo {name}" for name in with_option(option))
+    if not others:
+        return None
+    typed = " ".join(("piwo", *(getattr(cause, "command_chain", None) or ())))
+    return f"{typed} has no option {option}; it is one of {others}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from piwo.checks import check_kind, check_positive
+from piwo.checks import check_finite, check_kind, check_positive
+from piwo.errors import UsageError
+from piwo.messages import argument
 from piwo.visible import number, rounded
 
 __all__ = ["Units"]
@@ -13,6 +15,9 @@ __all__ = ["Units"]
 @dataclass(frozen=True)
 class Units:
     """How gains are written: so many of a unit, in so many decisions.
+
+    Raises:
+        UsageError: for names of white space, no name of decisions, and `per` not above 0.
 
     >>> Units("clicks", 100.0, "visits").gain(0.00512)
     '0.512 clicks'
@@ -28,6 +33,16 @@ class Units:
     def __post_init__(self) -> None:
         check_kind("unit_name", self.unit, str)
         check_kind("row_name", self.decisions, str)
+        if self.unit and not self.unit.strip():
+            raise UsageError(
+                f"{argument('unit_name')} is {self.unit!r}, expected a word, such as 'clicks'; "
+                "leave it out for none"
+            )
+        if not self.decisions.strip():
+            raise UsageError(
+                f"{argument('row_name')} is {self.decisions!r}, expected a word in the plural, "
+                "such as 'visits'"
+            )
         check_positive("per", self.per)
 
     @property
@@ -76,7 +91,16 @@ class Units:
         return f"values and improvements are in {self.axis}"
 
     def gain(self, value: float, text: str | None = None) -> str:
-        """Return a number of the reward's unit, or a text for it, with the unit's name."""
+        """Return a number of the reward's unit, or a text for it, with the unit's name.
+
+        Args:
+            value: in the reward's unit.
+            text: what is written instead of the number; None: the number itself.
+
+        Raises:
+            UsageError: for what is not a finite number.
+        """
+        check_finite("value", value)
         if text is None:
             text = number(value * self.per)
         return f"{text} {self.unit}".rstrip()
@@ -90,9 +114,15 @@ class Units:
             lower: the bound, in the reward's unit.
             estimate: what it is a bound of, estimated; None: unknown.
 
+        Raises:
+            UsageError: for what is not a finite number.
+
         >>> Units("clicks", 100.0).at_least(0.01234, 0.05), Units().at_least(0.01234, None)
         ('1.2 clicks', '0.01')
         """
+        check_finite("lower", lower)
+        if estimate is not None:
+            check_finite("estimate", estimate)
         center = lower if estimate is None else estimate
         step = abs(center - lower) / 10.0
         return self.gain(lower, rounded(lower * self.per, step * self.per, down=True))

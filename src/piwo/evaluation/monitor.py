@@ -262,14 +262,15 @@ class Monitor:
         policy = made[self.name]
         if policy.depends_on_observed_actions and may_lack_actions(log):
             raise UsageError(
-                "the policy plays whatever labels the log holds; make it with its "
-                f"action list: {argument('actions', '[...]')}"
+                f"policy {self.name!r} plays whatever labels the log holds, expected one that "
+                "is fixed before the first row; give its action list: "
+                f"{argument('actions', '[...]')}"
             )
         overlap = overlaps(log, {self.name: self.policy})[self.name]
         if overlap.certain:
             raise UsageError(
-                f"the policy was learned from part of this log ({overlap.how}), so "
-                "that no bound holds on it; monitor it on rows that came later"
+                f"policy {self.name!r} was learned from part of this log ({overlap.how}), so that "
+                "no bound holds on it; monitor it on rows that came later"
             )
         if overlap.note is not None:
             warn(overlap.note)

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from piwo.errors import DataError, UsageError
+from piwo.messages import argument
 
 __all__ = ["match_names", "refuse_unknown", "require_columns"]
 
@@ -85,9 +86,11 @@ def require_columns(names: Iterable[str], available: Sequence[str], role: str) -
             continue
         hits = [x for x in available if fnmatchcase(x, name)]
         if not hits:
-            raise DataError(
-                f"no column {name!r} for the {role}; {_nearest(name, available, 'columns')}"
-            )
+            near, advice = _nearest(name, available, "columns"), ""
+            if name == role:
+                # As a rule nobody typed it: it is what is read if no other name is given.
+                advice = f"; name yours: {argument(role, 'NAME')}"
+            raise DataError(f"no column {name!r} for the {role}; {near}{advice}")
         raise DataError(
             f"no column {name!r} for the {role}, which takes a name and not a glob; "
             f"did you mean {' or '.join(map(repr, hits[:3]))}?"
