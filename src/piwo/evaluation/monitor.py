@@ -17,6 +17,7 @@ from piwo.display import Display, Ruler
 from piwo.engines.fingerprint import fingerprint
 from piwo.errors import UsageError, warn
 from piwo.evaluation.contradiction import RawBounds, contradiction, weight_p
+from piwo.evaluation.low_weights import low_weight_notes
 from piwo.evaluation.monitor_file import read_monitor, write_monitor
 from piwo.evaluation.notes import as_notes, learning_note, loss_notes, outside_notes, refusal
 from piwo.evaluation.record import ends_text
@@ -405,7 +406,8 @@ class Monitor:
         outside = outside_notes(found.value, found.lower, found.upper)
         ends = (found.value, found.lower, found.upper)
         loss = loss_notes(ends, found.logging_value, self.reward_range, (gain, None))
-        found = replace(found, notes=(*found.notes, *outside, *loss))
+        low_weights = low_weight_notes(moments, exact=not self.propensity_errors.each)
+        found = replace(found, notes=(*low_weights, *found.notes, *outside, *loss))
         if gain is None:
             return found
         # an e-value gives the p-value: its inverse, at most 1

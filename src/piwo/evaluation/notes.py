@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from piwo.bounds.propensity_test import SUSPICIOUS
+from piwo.evaluation.low_weights import FAR, low_weight_notes
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.result import PolicyResult
 from piwo.intervals.deadline import beyond_horizon
@@ -210,6 +211,8 @@ def notes_on_rows(log: Log, found: PolicyResult, over_logger: bool) -> list[Note
         notes.append(unit_note(log.columns.unit))
     if found.method.sees_sorted_rows(found.evidence, one_sided=True):
         notes.append(sorted_note())
+    if found.contradicted is None:
+        notes += _low_weights(found, found.unsupported)
     return notes
 
 
@@ -228,9 +231,8 @@ def learning_note() -> Note:
 
 def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
     """Say what the mean weight shows of the propensities, if it is not near 1."""
-    z, error_bound = made.mean_weight_z, found.evidence.log.propensity_error
-    refuted = _refuted(found)
-    if refuted or (z is not None and z > 4):
+    z, refuted = made.mean_weight_z, _refuted(found)
+    if refuted or (z is not None and z > FAR):
         evidence = []
         if z is not None:
             evidence.append(f"z = {shown(z)}")
@@ -247,12 +249,17 @@ def _mismatch(made: Evaluation, found: PolicyResult) -> Iterator[Note]:
             f"value too high{end}",
             kind="propensity-mismatch",
         )
-    elif z is not None and z < -4 and (error_bound is None or error_bound.exact):
-        yield Note(
-            f"the mean weight is {shown(made.mean_weight)}, expected 1: the policy plays what "
-            "the logger never did, or the logged propensities are too large",
-            kind="propensity-mismatch",
-        )
+    else:
+        yield from _low_weights(found, made.unsupported_mass)
+
+
+def _low_weights(found: PolicyResult, unsupported: float | None) -> tuple[Note, ...]:
+    """Return the note on weights that are too low on average, of rows that prove something."""
+    if not found.usable:
+        return ()
+    error = found.evidence.log.propensity_error
+    sums = found.evidence.state.moments
+    return low_weight_notes(sums, unsupported, exact=error is None or error.exact)
 
 
 def _refuted(found: PolicyResult) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from piwo.evaluation.low_weights import FAR, far_below, low_weight_text
 from piwo.evaluation.notes import copies_note, logger_note
 from piwo.health.record import (
     Health,
@@ -29,8 +30,6 @@ _NAMED = 5
 """Rows, actions or columns that a finding names."""
 _BY_CHANCE = 0.01
 """A smaller part of a policy, in actions that no row took, says nothing of a large catalog."""
-_FAR = 4.0
-"""Standard errors: chance alone moves a mean this far once in 30,000 times."""
 _WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _ORDER: tuple[Severity, ...] = ("unfit", "care", "note")
 
@@ -127,23 +126,16 @@ def _missing(health: Health) -> Iterator[HealthFinding]:
     """Part of the policy is not in the log, beyond the actions never logged."""
     if health.thinned or health.max_weight == 0:
         return
-    z = health.mean_weight_z
-    if z is None:
-        # All weights are alike: their mean has no error. One row shows no spread.
-        far_below = health.count > 1
-    else:
-        far_below = z < -_FAR
-    gone = 1.0 - health.mean_weight
-    # A tenth of the policy, besides what never-logged actions explain, changes decisions.
-    unexplained = gone - (health.unsupported_mass or 0.0)
-    if not far_below or unexplained < 0.1:
+    mean, z, mass = health.mean_weight, health.mean_weight_z, health.unsupported_mass
+    if not far_below(mean, z, health.count, mass):
         return
-    text = (
-        f"the mean weight of the {policy_text(health.policy)} is {health.mean_weight:.4g}, "
-        f"expected 1: about {_percent(gone)} of what it plays is not in the log (or "
-        "the propensities are too large); nothing is known of the rewards there"
-    )
-    yield _finding("policy-not-in-log", _severity_of_share(gone), text)
+    gone = 1.0 - mean
+    severity: Severity = "note"
+    # A tenth of the policy, besides what never-logged actions explain, changes decisions.
+    if gone - (mass or 0.0) >= 0.1:
+        severity = _severity_of_share(gone)
+    text = low_weight_text(mean, f" of the {policy_text(health.policy)}")
+    yield _finding("policy-not-in-log", severity, text)
 
 
 def _severity_of_share(share: float | None) -> Severity:
@@ -248,7 +240,7 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
     """Actions were logged less often than propensities say, as can happen if those are small."""
     rare: list[tuple[float, ActionRow]] = []
     for row in health.by_action:
-        if row.z is not None and row.z < -_FAR and row.count:
+        if row.z is not None and row.z < -FAR and row.count:
             rare.append((row.z, row))
     if not rare or health.thinned:
         return
@@ -267,7 +259,7 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
 def _set_sizes(health: Health) -> Iterator[HealthFinding]:
     """Weights are wrong for some numbers of eligible actions."""
     for row in health.by_size:
-        if row.z is None or abs(row.z) < _FAR or health.thinned:
+        if row.z is None or abs(row.z) < FAR or health.thinned:
             continue
         span = f"{row.least} to {2 * row.least - 1} eligible actions"
         if row.least == 1:
@@ -296,7 +288,7 @@ def _set_sizes(health: Health) -> Iterator[HealthFinding]:
 def _item_ages(health: Health) -> Iterator[HealthFinding]:
     """Weights are wrong for actions of some ages."""
     for row in health.by_age:
-        if row.z is None or abs(row.z) < _FAR or health.thinned:
+        if row.z is None or abs(row.z) < FAR or health.thinned:
             continue
         start = (
             f"actions first eligible {100 * row.least:g} % of the log ago or more have a mean "
@@ -317,7 +309,7 @@ def _position_bias(health: Health) -> Iterator[HealthFinding]:
     rows = [x for x in health.by_position if x.reward_z is not None]
     far = max((abs(x.reward_z or 0.0) for x in rows), default=0.0)
     # Policies and models of rewards know a position that is context.
-    if far < _FAR or health.position_in_context:
+    if far < FAR or health.position_in_context:
         return
     named = [
         f"{number(x.mean_reward)} at {position_text(x.position)}"
@@ -346,7 +338,7 @@ def _many_positions(health: Health) -> Iterator[HealthFinding]:
 
 def _position_weights(health: Health) -> Iterator[HealthFinding]:
     """Weights are wrong at some positions."""
-    rows = [x for x in health.by_position if abs(x.weight_z or 0.0) >= _FAR]
+    rows = [x for x in health.by_position if abs(x.weight_z or 0.0) >= FAR]
     if not rows:
         return
     row = max(rows, key=lambda x: x.weight_z or 0.0)

@@ -13,6 +13,7 @@ from piwo.certificates.certificate import NO_BOUND, Certificate
 from piwo.certificates.request import CertificateRequest, declared_logger
 from piwo.checks import check_seed
 from piwo.errors import NothingToLearnError
+from piwo.evaluation.low_weights import low_weight_notes
 from piwo.intervals.point import importance_weighted
 from piwo.intervals.provenance import learned_from
 from piwo.intervals.weight_sums import effective_size
@@ -454,6 +455,8 @@ def _unproved(log: Log, rows: int, estimates: Sequence[_Estimate], rule: str) ->
         logging_value, mean_weight = log.value(sums.reward / count), sums.w / count
     if missing is not None:
         missing /= count
+    error = log.propensity_error
+    low = low_weight_notes(sums, missing, exact=error is None or error.exact)
     note = Note(
         f"not proved better than the logging policy; chosen by {rule}, safe in {_SAFE} of "
         f"{_SIMULATED} simulated logs, most of them with strong rewards; its value is estimated on "
@@ -481,5 +484,5 @@ def _unproved(log: Log, rows: int, estimates: Sequence[_Estimate], rule: str) ->
         logger=declared_logger(log),
         oracle="guarded vote",
         created=now(),
-        notes=(note, *log.caveats),
+        notes=(note, *low, *log.caveats),
     )
