@@ -738,6 +738,7 @@ CALLS: dict[str, Call] = {
             "reward_range": (0.0, 1.0),
             "where": None,
             "logger": None,
+            "items": None,
         },
     ),
     "slates.evaluate": (
@@ -921,6 +922,7 @@ CALLS: dict[str, Call] = {
             "position_weights": [1.0],
             "logger": None,
             "hash_size": 8,
+            "items": None,
         },
     ),
     "slates.read_dsjson": (
@@ -938,6 +940,7 @@ CALLS: dict[str, Call] = {
             "position_weights": [1.0],
             "logger": None,
             "on_error": "raise",
+            "items": None,
         },
     ),
     "slates.write_dsjson": (

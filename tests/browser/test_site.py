@@ -79,6 +79,7 @@ def test_a_link_to_a_section_that_has_moved_leads_to_it(browser: Any, site: Path
         ("piwo-learning", "piwo.certify", "piwo-certifying"),
         ("policies", "piwo.policies.Trees.decide", "policies-models"),
         ("policies", "piwo.policies.Policy", "policies"),
+        ("slates", "piwo.slates.read_dsjson", "slates-reading"),
     ):
         tab.goto((site / "reference" / f"{old}.html").as_uri() + f"#{section}")
         tab.wait_for_url(f"**/{page}.html#{section}")

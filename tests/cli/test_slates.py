@@ -8,6 +8,8 @@ import pytest
 
 import piwo as library
 from tests.slates.simulator import ITEMS, TARGET_COLUMNS, SlateBandit
+from tests.slates.test_vowpal_wabbit import lines
+from tests.slates.test_vowpal_wabbit_names import OFFERS, events
 
 COLUMNS = ("--slate", "shown", "--rewards", "rs", "--propensities", "mu_above")
 TARGETS = ("--target-propensities", "pi_above", "--target-marginals", "pi_alone")
@@ -206,3 +208,13 @@ def test_actions_that_change_are_named_by_a_column(piwo, tmp_path: Path) -> None
     assert values == [one["value"] for one in made["evaluations"]]
     assert values[0] == pytest.approx(2 / 3)
     assert ran.document["log"]["columns"]["eligible"] == "could"
+
+
+def test_a_feature_names_the_actions_of_ccb(piwo, tmp_path: Path) -> None:
+    lines(tmp_path / "log.dsjson", *events(*OFFERS))
+    words = ("slates", "log.dsjson", "--policy", "slate:pie,tea,soup", "--estimator", "cascade")
+    ran = piwo(*words, "--items", "id", "--json")
+    assert ran.document["policies"][0]["value"] == pytest.approx((2 + 0 + 2 * 0.5 + 4) / 3)
+    assert ran.document["log"]["columns"]["eligible"] == "eligible"
+    refused = piwo(*words, "--items", "price").err
+    assert "at price (--items), which names actions in 3 lines" in refused

@@ -17,7 +17,7 @@ from piwo.logs import Log, read, read_dsjson
 from piwo.oracles import JointRidge
 from piwo.policies import Constant, Uniform
 from piwo.scores import IX
-from piwo.sources import dsjson, spool
+from piwo.sources import dsjson_entries, spool
 from piwo.sources import lines as module
 
 
@@ -487,7 +487,7 @@ def test_the_order_of_keys_is_no_difference_of_entries(tmp_path: Path) -> None:
 def test_after_enough_other_entries_no_more_are_parsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dsjson, "_COMPARED", 2)
+    monkeypatch.setattr(dsjson_entries, "_COMPARED", 2)
     events = [event([1, 2], [0.5, 0.5]) for _ in range(6)]
     for i, one in enumerate(events):
         one["c"]["_multi"] = [{"f": i}, {"f": 7}]

@@ -73,6 +73,10 @@ class SlateOptions:
     actions: Annotated[
         str | None, Parameter(help="a,b,c, or 0..79, or @FILE. [default: from the log]", show=True)
     ] = None
+    items: Annotated[
+        str | None,
+        Parameter(help="Vowpal Wabbit's files: what in an action is its label, such as id, a/id."),
+    ] = None
     reward_range: Annotated[
         str, Parameter(help="Range 0,HI of the reward of a slate or slot.", show=True)
     ] = "0,1"
@@ -153,6 +157,7 @@ class SlateOptions:
             logger=self.logger,
             unit=self.unit,
             weight=self.weight,
+            items=self.items,
         )
 
 

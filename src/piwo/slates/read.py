@@ -49,6 +49,7 @@ def read(
     logger: Logger | None = None,
     unit: str | None = None,
     weight: str | None = None,
+    items: str | None = None,
 ) -> SlateLog:
     """Return a log of slates: one row is one decision, with the list of the actions it showed.
 
@@ -88,6 +89,7 @@ def read(
             splits are then by unit, and each unit counts the same.
         weight: column of sampling weights, for a thinned log: 1 / (rate at which rows were kept).
             Values are weighted means; nothing is proved, as the dropped rows are not counted.
+        items: of files of Vowpal Wabbit: what in an action is its label, such as "id".
 
     Returns:
         A `SlateLog`.
@@ -109,7 +111,7 @@ def read(
     named |= {"user_behavior": user_behavior, "unit": unit, "weight": weight, "where": where}
     named |= {"eligible": eligible}
     named |= {"slate": None if slate == "slate" else slate, "independent": independent or None}
-    stated = _stated(source, {**named, "slots": slots})
+    stated = _stated(source, {**named, "slots": slots}, items)
     if stated is not None:
         paths, reader = stated
         return reader(
@@ -119,6 +121,7 @@ def read(
             reward_range=reward_range,
             position_weights=position_weights,
             logger=logger,
+            items=items,
         )
     context = _checked_names(context, {**named, "slate": slate})
     _check_rewards(reward, rewards)
@@ -162,21 +165,25 @@ def read(
 
 
 def _stated(
-    source: Any, given: Mapping[str, Any]
+    source: Any, given: Mapping[str, Any], items: str | None
 ) -> tuple[list[str], Callable[..., SlateLog]] | None:
     """Return the files and the reader of a log of Vowpal Wabbit; None for any other.
 
     Raises:
-        UsageError: if a role is given that every line states.
+        UsageError: if a role is given that every line states, and for labels in the items of
+            another log.
     """
     paths = paths_of(source)
-    if paths is None:
-        return None
-    kind = kind_of(paths)
-    if kind not in {"dsjson", "vw"}:
+    kind = None if paths is None else kind_of(paths)
+    if paths is None or kind not in {"dsjson", "vw"}:
+        if items is not None:
+            raise UsageError(
+                f"{argument('items')} names what in an action of Vowpal Wabbit's files is its "
+                f"label, and the labels of this log are in {argument('slate')}; leave it out"
+            )
         return None
     if any(value is not None for value in given.values()):
-        takes = ("context", "actions", "reward_range", "position_weights", "logger")
+        takes = ("context", "actions", "items", "reward_range", "position_weights", "logger")
         raise UsageError(
             f"{paths[0]!r} is a {kind} log, whose lines state slates, costs and probabilities; "
             f"give at most {', '.join(map(argument, takes))}"

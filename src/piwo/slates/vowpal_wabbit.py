@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from piwo.checks import shown
 from piwo.errors import UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding
@@ -34,6 +35,7 @@ def read_dsjson(
     position_weights: Sequence[float] | None = None,
     logger: Logger | None = None,
     on_error: Literal["raise", "skip"] = "raise",
+    items: str | None = None,
 ) -> SlateLog:
     """Return the slate log of Vowpal Wabbit dsjson files of ccb or slates, one decision a line.
 
@@ -48,21 +50,25 @@ def read_dsjson(
 
     Lines that are no labelled decisions are left out and counted by reason in one warning and in
     `log.source.skipped`: blank, not JSON, skip-learn, no decision, no label. An action is its place
-    in `c._multi`. If the number of these changes, in ccb, the log has eligible actions, those of
-    each decision, and a warning says so unless actions have names; in slates that is refused, as
-    are decisions with a cost in some slots only. Features of actions and of slots, and which
-    actions a slot includes, are not read.
+    in `c._multi`, which is another thing in the next decision if the entries change; `items` names
+    what in the entry is its label, such as an id. If the actions change, in ccb, the log has
+    eligible actions, those of each decision; of places a warning says so, and says if entries
+    change and not their number, unless `actions` are given. Slates whose actions change are
+    refused, as are decisions with a cost in some slots only. Other features of actions and of
+    slots, and which actions a slot includes, are not read.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
         context: paths inside `c`, parts separated by "/", such as "U/x" or "FromUrl/0/weather".
         actions: K labels in the order of `c._multi`, of the longest one; None: 0, 1, ..., K - 1, as
-            `_a` counts in ccb.
+            `_a` counts in ccb. With `items`: all labels, in any order; None: those that are found.
         reward_range: the declared (lo, hi) of minus the cost; of a lo below 0 a warning says that
             it is subtracted.
         position_weights: see `piwo.slates.read`.
         logger: see there.
         on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
+        items: path inside the entries of `c._multi`, parts separated by "/", such as "id" or
+            "_tag", whose value is the label of the action: text, or whole numbers if all are.
 
     Returns:
         A `SlateLog`. Its source has the columns slate, rewards or reward, propensities, eligible if
@@ -70,7 +76,7 @@ def read_dsjson(
 
     Raises:
         DataError: for broken or contradictory events, with their line numbers, and for a log
-            without any.
+            without any; for an entry without a label, and two of an event with the same.
         FileError: for files that are missing or cannot be read.
         UsageError: for another number of labels than actions.
 
@@ -85,13 +91,20 @@ def read_dsjson(
     >>> log = read_dsjson("ccb.dsjson", context="U/x")
     >>> log.source.table.to_pylist()
     [{'slate': [2, 0], 'rewards': [1.0, 0.0], 'propensities': [0.5, 0.75], 'U/x': 1.0}]
+    >>> with open("named.dsjson", "w") as file:
+    ...     for names in ('{"id":"tea"},{"id":"pie"}', '{"id":"pie"},{"id":"soup"}'):
+    ...         event = '{"c":{"_multi":[%s],"_slots":[{}]},"_outcomes":[{"_label_cost":0,'
+    ...         print(event % names + '"_a":[1,0],"_p":[0.5,0.5]}]}', file=file)
+    >>> log = read_dsjson("named.dsjson", items="id")
+    >>> log.actions.labels, log.source.table["eligible"].to_pylist()
+    (('pie', 'soup', 'tea'), [['tea', 'pie'], ['pie', 'soup']])
     """
     if on_error not in ("raise", "skip"):
         raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
-    known = _checked(actions, reward_range, logger)
+    known = _checked(actions, reward_range, logger, items)
     files, context = files_and_context(paths, context)
-    lowest = float(reward_range[0])
-    events = dsjson_slates(files, context, _labels(known), lowest, skip_broken=on_error == "skip")
+    lowest, labels = float(reward_range[0]), _labels(known, items)
+    events = dsjson_slates(files, context, labels, lowest, on_error == "skip", items)
     return _log(events, context, known, reward_range, position_weights, logger)
 
 
@@ -104,6 +117,7 @@ def read_vw(
     position_weights: Sequence[float] | None = None,
     logger: Logger | None = None,
     hash_size: int = DEFAULT_ENCODING.hash_size,
+    items: str | None = None,
 ) -> SlateLog:
     """Return the slate log of text files of Vowpal Wabbit with `ccb` or `slates` lines.
 
@@ -116,19 +130,21 @@ def read_vw(
     Formula: reward = -cost - lo, as there.
 
     Decisions without a label are left out and counted in one warning and in `log.source.skipped`.
-    An action is the number of its line. If, in ccb, the number of lines changes, or what they say
-    and actions have no names, the log has eligible actions, as in `read_dsjson`; in slates that is
-    refused.
+    An action is the number of its line, or `items` names the feature that is its label. If, in ccb,
+    the number of lines changes, or what they say and actions have no names, the log has eligible
+    actions, as in `read_dsjson`; in slates that is refused.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
         context: features of the shared line, as in `piwo.logs.read_vw`.
         actions: K labels, of the action lines in their order, where these are most; None: 0, 1,
-            ..., K - 1.
+            ..., K - 1. With `items`: all labels, in any order; None: those that are found.
         reward_range: see `read_dsjson`.
         position_weights: see `piwo.slates.read`.
         logger: see there.
         hash_size: a power of two.
+        items: the feature of the action lines whose value is the label of the action, named as
+            those of `context`: "a/id" for `|a id=tea` or `|a id:7`.
 
     Returns:
         A `SlateLog`, as `read_dsjson`.
@@ -148,7 +164,7 @@ def read_vw(
     >>> log.source.table.to_pylist()
     [{'slate': [1, 2], 'reward': 1.0, 'propensities': [0.25, 1.0], 'x': 2.0}]
     """
-    known = _checked(actions, reward_range, logger)
+    known = _checked(actions, reward_range, logger, items)
     encoding = Encoding(hash_size=hash_size)
     files, context = files_and_context(paths, context)
 
@@ -156,22 +172,28 @@ def read_vw(
         made = pa.array(features, pa.large_string())
         return hashed_places(column, made, encoding.hash_size)
 
-    lowest = float(reward_range[0])
-    events = vw_slates(files, context, _labels(known), lowest, places, hash_size)
+    lowest, labels = float(reward_range[0]), _labels(known, items)
+    events = vw_slates(files, context, labels, lowest, places, hash_size, items)
     return _log(events, context, known, reward_range, position_weights, logger)
 
 
-def _checked(actions: Any, reward_range: Any, logger: Any) -> Actions | None:
+def _checked(actions: Any, reward_range: Any, logger: Any, items: Any) -> Actions | None:
     """Return the actions, if they were named; raise for wrong arguments."""
     check_reward_range(reward_range)
     check_logger(logger)
+    if items is not None and (not isinstance(items, str) or not items.strip("/")):
+        raise UsageError(
+            f"{argument('items')} is {shown(items)}, expected one name, as text, of what in an "
+            "action is its label, such as 'id'"
+        )
     if actions is None or isinstance(actions, Actions):
         return actions
     return Actions(actions)
 
 
-def _labels(known: Actions | None) -> Sequence[Any] | None:
-    return None if known is None else known.labels
+def _labels(known: Actions | None, items: str | None) -> Sequence[Any] | None:
+    """Return the labels of numbers; None: without, or a feature is the label."""
+    return None if known is None or items is not None else known.labels
 
 
 def _log(
@@ -192,11 +214,20 @@ def _log(
             f"{source.name}: rewards are minus the cost plus {-low:g}, because a slate log counts "
             "them from 0: a slot, or a slate, that earns the least is 0"
         )
-    if events.changing and known is None:
+    numbered = known is None and events.labels is None
+    if events.changing and numbered:
         warn(
             f"{source.name}: the actions of a decision change, so that an action is the number of "
-            "its line or entry, from 0; what that says is not read (if it is always the same "
-            f"action, name the actions: {argument('actions', '[...]')})"
+            "its line or entry, from 0; what that says is not read (name the feature that is its "
+            f"label: {argument('items')}; or, if a number is always the same action, the actions: "
+            f"{argument('actions', '[...]')})"
+        )
+    elif events.differing and numbered:
+        warn(
+            f"{source.name}: {events.differing:,} of {source.rows or 0:,} decisions have other "
+            "entries in c._multi than the first one, and an action is the number of its entry, "
+            f"from 0, whatever it says; name the feature that is its label ({argument('items')}), "
+            f"or, if a number is always the same action, the actions ({argument('actions')})"
         )
     columns = SlateColumns(
         slate="slate",
@@ -212,6 +243,6 @@ def _log(
         logger=FromColumns("propensities", independent=not events.by_slot),
         largest=high - low,
         alpha=alpha_of(position_weights),
-        declared_actions=Actions(range(events.count)) if known is None else known,
+        declared_actions=known or Actions(events.labels or range(events.count)),
         learning=logger,
     )

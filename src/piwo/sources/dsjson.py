@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
+from piwo.sources.dsjson_entries import ENTRIES, Entries
 from piwo.sources.dsjson_lines import EVENT_ID, NUMBERS, EventLines, Layout, pointer_of, typed
 from piwo.sources.query import quoted
 from piwo.sources.source import Fragment, Source
@@ -41,10 +40,6 @@ _SHAPE = (
     '"_labelIndex":"DOUBLE","pdrop":"DOUBLE","_skipLearn":"BOOLEAN","a":["DOUBLE"],"p":["DOUBLE"],'
     '"_outcomes":["BOOLEAN"],"c":{"_multi":["BOOLEAN"],"_slots":["BOOLEAN"]}}'
 )
-
-
-_COMPARED = 1000
-"""After so many texts with other entries, no more texts are parsed: that they differ is known."""
 
 
 def _type(field: str) -> str:
@@ -115,14 +110,12 @@ def _layout(items: Sequence[str]) -> Layout:
     Args:
         items: paths inside the entries of `c._multi`.
     """
-    multi = "json_extract(line, '$.c._multi')"
     columns = {
         "a": "try_cast(e.a as BIGINT[])",
         "p": "e.p",
         "cost": "e._label_cost",
         "k": "len(e.c._multi)",
-        "text": f"case when e is not null then cast({multi} as VARCHAR) end",
-        "entries": f"case when e is not null then hash({multi}) end",
+        **ENTRIES,
     }
     entries = "case when e is not null then json_extract(line, '$.c._multi[*]') end"
     for i, path in enumerate(items):
@@ -183,7 +176,7 @@ def dsjson_source(
     if isinstance(made, TableSource):
         # Batches are cut anew, as those of many small files would be small.
         made = replace(made, table=made.table.combine_chunks())
-    return Decisions(made, events.count, events.changing, events.differing)
+    return Decisions(made, events.count, events.changing, events.entries.differing)
 
 
 class _Events:
@@ -199,16 +192,7 @@ class _Events:
         self.columns = (*own, *of_context, *(f"i{i}" for i in range(len(items))))
         self.sizes: set[int] = set()
         """The numbers of actions that events have."""
-        self.first = ""
-        """The entries of the first event, with sorted keys."""
-        self.same: set[int] = set()
-        """Digests of texts that hold the entries of the first event."""
-        self.length = 0
-        """The length of the text of these."""
-        self.others = 0
-        """How many texts were compared and hold other entries."""
-        self.differing = 0
-        """How many events have other entries than the first one."""
+        self.entries = Entries()
         self.kinds: list[set[str]] = [set() for _ in items]
         """The types that each feature of the actions has."""
 
@@ -249,34 +233,11 @@ class _Events:
                     "name a path that ends in a number or a text"
                 )
 
-    def _compare(self, digests: npt.NDArray[Any], texts: pa.ChunkedArray) -> None:
-        """Count the events with other entries than the first one.
-
-        The order of the keys of an object is no difference. Texts are compared by their digests;
-        only new ones that are as long as the first are parsed, until enough of them differ.
-        """
-        if not self.same:
-            self.first = _sorted_keys(texts[0].as_py())
-            self.same.add(int(digests[0]))
-            self.length = pc.binary_length(texts[0]).as_py()
-        seen, at = np.unique(digests, return_index=True)
-        alike = pc.binary_length(texts).to_numpy()[at] == self.length
-        new = alike & ~np.isin(seen, np.array(list(self.same), seen.dtype))
-        for digest, i in zip(seen[new].tolist(), at[new].tolist(), strict=True):
-            if self.others == _COMPARED:
-                break
-            if _sorted_keys(texts[i].as_py()) == self.first:
-                self.same.add(digest)
-            else:
-                self.others += 1
-        self.differing += int((~np.isin(digests, np.array(list(self.same), seen.dtype))).sum())
-
     def _record(self, events: pa.Table) -> pa.RecordBatch:
         """Return events as columns."""
         sizes = events["k"].to_numpy()
         self.sizes.update(np.unique(sizes).tolist())
-        if len(events):
-            self._compare(events["entries"].to_numpy(), events["text"])
+        self.entries.compare(events)
         ends = np.append(0, np.cumsum(sizes))
         ranking = events["a"].combine_chunks().flatten().to_numpy() - 1
         ranked = events["p"].combine_chunks().flatten().to_numpy()
@@ -294,11 +255,6 @@ class _Events:
             kinds.discard(None)
             arrays.append(events[f"i{i}"].combine_chunks())
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
-
-
-def _sorted_keys(text: str) -> str:
-    """Return JSON with the keys of its objects in order."""
-    return json.dumps(json.loads(text), sort_keys=True)
 
 
 class _Columns:

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.sources.dsjson_lines import NUMBERS, EventLines, Layout
+from piwo.messages import argument
+from piwo.sources.dsjson_entries import ENTRIES, Entries
+from piwo.sources.dsjson_lines import NUMBERS, EventLines, Layout, pointer_of
+from piwo.sources.query import quoted
 from piwo.sources.slate_events import (
     COUNT,
+    NAMES,
+    Finished,
+    Names,
     SlateEvents,
     check_context,
     earned_of,
-    eligible_of_counts,
     form_in_words,
-    labels_of,
     require_labels,
 )
-from piwo.sources.source import Fragment, Source
+from piwo.sources.source import Fragment
 from piwo.sources.spool import spooled
-from piwo.sources.table import TableSource
 
 __all__ = ["dsjson_slates"]
 
@@ -136,29 +139,42 @@ _RULES = {
         "e.pdrop < 0 or e.pdrop >= 1 or isnan(e.pdrop)"
     ),
 }
-_LAYOUT = Layout(
-    _FIELDS,
-    _SHAPE,
-    _UNUSABLE,
-    _RULES,
-    {
-        # what must be the same in every event
-        "form": (
-            f"case when kind = 'event' and {_SLATES} then 'slates ' || array_to_string("
-            "list_transform(e.c._multi, lambda x: cast(x._slot_id as BIGINT)), ',') "
-            "else 'ccb ' || len(e.c._multi) end"
-        ),
-        "count": "case when kind = 'event' then len(e.c._multi) end",
-        "shown": f"case when kind = 'event' then {_CHOSEN} end",
-        "propensities": (
-            "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._p[1]) end"
-        ),
-        "costs": (
-            "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._label_cost) end"
-        ),
-        "cost": "e._label_cost",
-    },
-)
+_COLUMNS = {
+    # what must be the same in every event
+    "form": (
+        f"case when kind = 'event' and {_SLATES} then 'slates ' || array_to_string("
+        "list_transform(e.c._multi, lambda x: cast(x._slot_id as BIGINT)), ',') "
+        "else 'ccb ' || len(e.c._multi) end"
+    ),
+    "count": "case when kind = 'event' then len(e.c._multi) end",
+    "shown": f"case when kind = 'event' then {_CHOSEN} end",
+    "propensities": (
+        "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._p[1]) end"
+    ),
+    "costs": (
+        "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._label_cost) end"
+    ),
+    "cost": "e._label_cost",
+    **ENTRIES,
+}
+"""What is taken of an event."""
+_WHOLE = ("BIGINT", "UBIGINT")
+"""The types of whole numbers in the text."""
+
+
+def _layout(items: str | None) -> Layout:
+    """Return what is read of an event.
+
+    Args:
+        items: path of the names of actions inside the entries of `c._multi`.
+    """
+    columns = dict(_COLUMNS)
+    if items is not None:
+        at = quoted(pointer_of(items), "'")
+        entries = "case when kind = 'event' then json_extract(line, '$.c._multi[*]') end"
+        columns["names"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
+        columns["kinds"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
+    return Layout(_FIELDS, _SHAPE, _UNUSABLE, _RULES, columns)
 
 
 def dsjson_slates(
@@ -167,6 +183,7 @@ def dsjson_slates(
     labels: Sequence[Any] | None,
     lowest: float,
     skip_broken: bool,
+    items: str | None = None,
 ) -> SlateEvents:
     """Return the ccb or slates events of dsjson files as columns.
 
@@ -177,9 +194,10 @@ def dsjson_slates(
     Args:
         files: their paths.
         context: paths inside `c`, parts separated by "/".
-        labels: of the actions in the order of `c._multi`; None: 0, 1, ..., K - 1.
+        labels: of the actions in the order of `c._multi`; None: 0, 1, ..., K - 1, or names.
         lowest: the least reward, which is counted as 0.
         skip_broken: count lines of broken JSON instead of raising.
+        items: path inside the entries of `c._multi` of what names the action.
 
     Raises:
         DataError: for broken or contradictory events, with their line numbers, and for files
@@ -188,36 +206,64 @@ def dsjson_slates(
         UsageError: for another number of labels than actions.
     """
     check_context(context)
-    lines = EventLines(tuple(files), tuple(context), _LAYOUT, skip_broken)
-    events = _Events(lines, lowest)
+    lines = EventLines(tuple(files), tuple(context), _layout(items), skip_broken)
+    events = _Events(lines, lowest, items)
     raw = spooled(events, events.columns)
     whose = "the longest event" if events.changing else "every event"
     require_labels(labels, events.count, lines.name, whose)
+
+    def of_others(record: pa.RecordBatch) -> list[pa.Array]:
+        found = lines.contexts(record)
+        if lines.thinned:
+            found.insert(0, pa.array(1.0 / (1.0 - record["pdrop"].to_numpy())))
+        return found
+
     # What a column holds is known when all events were read.
-    columns = _Columns(raw, events, labels)
-    made = spooled(columns, columns.names, skipped=lines.skipped)
-    if isinstance(made, TableSource):
-        # Batches are cut anew, as those of many small files would be small.
-        made = replace(made, table=made.table.combine_chunks())
-    return SlateEvents(made, events.by_slot, events.count, events.changing)
+    others = [*(["weight"] if lines.thinned else []), *lines.context]
+    columns = Finished(
+        raw, events.by_slot, events.changing, labels, events.names, others, of_others
+    )
+    return SlateEvents(
+        columns.spooled(lines.skipped),
+        events.by_slot,
+        events.count,
+        events.changing,
+        None if events.names is None else events.names.labels,
+        events.entries.differing,
+    )
 
 
 class _Events:
     """The events of files, read once, by `spooled`; also their only fragment."""
 
-    def __init__(self, lines: EventLines, lowest: float) -> None:
-        self.lines, self.lowest, self.start = lines, lowest, 0
+    def __init__(self, lines: EventLines, lowest: float, items: str | None) -> None:
+        self.lines, self.lowest, self.items, self.start = lines, lowest, items, 0
         self.name = lines.name
         own = ("slate", "earned", "propensities", COUNT, "pdrop", "event")
-        self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))))
+        of_items = () if items is None else (NAMES,)
+        self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))), *of_items)
         self.form: str | None = None
-        self.count = 0
-        self.changing = False
+        self.sizes: set[int] = set()
+        """The numbers of actions that events have."""
+        self.names = None if items is None else Names()
+        self.entries = Entries()
 
     @property
     def by_slot(self) -> bool:
         """Whether each slot has a cost (ccb)."""
         return self.form is not None and self.form.startswith("ccb")
+
+    @property
+    def count(self) -> int:
+        """The largest number of actions of an event."""
+        return max(self.sizes)
+
+    @property
+    def changing(self) -> bool:
+        """Whether each event lists its own actions."""
+        if self.names is not None:
+            return self.names.changing
+        return len(self.sizes) > 1
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -226,7 +272,7 @@ class _Events:
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the events, and raise at the end if one breaks a rule, or there is none."""
         for file, parsed in self.lines.tables():
-            events = self._same_form(parsed, file)
+            events = self._named(self._same_form(parsed, file), file)
             if events.num_rows:
                 yield self._record(events)
         self.lines.refuse()
@@ -247,12 +293,40 @@ class _Events:
         self.lines.faults.add(rule, file, others)
         return events.filter(same)
 
+    def _named(self, events: pa.Table, file: str) -> pa.Table:
+        """Return the events in which each action has a name of its own."""
+        if self.names is None or not events.num_rows:
+            return events
+        names, kinds = (events[x].combine_chunks() for x in ("names", "kinds"))
+        rows = np.repeat(np.arange(len(names)), names.value_lengths().to_numpy())
+        flat = pc.fill_null(kinds.flatten(), "NULL")
+        codes = names.flatten().dictionary_encode().indices
+        pairs = np.stack([rows, pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)])
+        _, first = np.unique(pairs, axis=1, return_index=True)
+        again = np.ones(len(rows), np.bool_)
+        again[first] = False
+        where = f"at {self.items} ({argument('items')}), which names actions"
+        sound = np.ones(len(names), np.bool_)
+        missing = pc.equal(flat, "NULL").to_numpy(zero_copy_only=False)
+        single = pc.is_in(flat, pa.array(["VARCHAR", *_WHOLE])).to_numpy(zero_copy_only=False)
+        rules = {
+            f"has an entry of c._multi without a value {where}": missing,
+            f"has an entry of c._multi with neither text nor a whole number {where}": ~single,
+            f"has two entries of c._multi with the same value {where}": again,
+        }
+        for rule, wrong in rules.items():
+            broken = np.zeros(len(names), np.bool_)
+            broken[rows[wrong]] = True
+            broken &= sound
+            self.lines.faults.add(rule, file, events["number"].to_numpy()[broken])
+            sound &= ~broken
+        return events.filter(pa.array(sound))
+
     def _record(self, events: pa.Table) -> pa.RecordBatch:
         """Return events as columns."""
         counts = events["count"].combine_chunks()
-        longest = pc.max(counts).as_py()
-        self.changing |= pc.min(counts).as_py() != longest or self.count not in {0, longest}
-        self.count = max(self.count, longest)
+        self.sizes.update(pc.unique(counts).to_pylist())
+        self.entries.compare(events)
         costs = events["costs" if self.by_slot else "cost"].combine_chunks()
         arrays = [
             events["shown"].combine_chunks(),
@@ -261,46 +335,9 @@ class _Events:
             counts,
             *self.lines.taken(events),
         ]
+        if self.names is not None:
+            listed = events["names"].combine_chunks()
+            kinds = pc.unique(events["kinds"].combine_chunks().flatten())
+            self.names.add(listed, set(kinds.to_pylist()) <= set(_WHOLE))
+            arrays.append(listed)
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
-
-
-@dataclass
-class _Columns:
-    """The columns of a log from those of events, once it is known what these hold."""
-
-    raw: Source
-    events: _Events
-    labels: Sequence[Any] | None
-    start = 0
-
-    @property
-    def name(self) -> str:
-        """The name in messages."""
-        return self.raw.name
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns."""
-        names = ["slate", "rewards" if self.events.by_slot else "reward", "propensities"]
-        if self.events.changing:
-            names.append("eligible")
-        if self.events.lines.thinned:
-            names.append("weight")
-        return [*names, *self.events.lines.context]
-
-    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
-        """Return the only fragment."""
-        return [self]
-
-    def records(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows."""
-        for fragment in self.raw.fragments(self.events.columns):
-            for record in fragment.records():
-                arrays = [labels_of(record["slate"], self.labels)]
-                arrays += [record["earned"], record["propensities"]]
-                if self.events.changing:
-                    arrays.append(eligible_of_counts(record[COUNT], self.labels))
-                if self.events.lines.thinned:
-                    arrays.append(pa.array(1.0 / (1.0 - record["pdrop"].to_numpy())))
-                arrays += self.events.lines.contexts(record)
-                yield pa.RecordBatch.from_arrays(arrays, names=self.names)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,15 @@ import pyarrow.compute as pc
 
 from piwo.errors import UsageError
 from piwo.messages import argument
-from piwo.sources.source import Source
+from piwo.sources.source import Fragment, Source
+from piwo.sources.spool import spooled
+from piwo.sources.table import TableSource
 
 __all__ = [
     "COUNT",
+    "NAMES",
+    "Finished",
+    "Names",
     "SlateEvents",
     "check_context",
     "earned_of",
@@ -27,8 +32,12 @@ __all__ = [
 
 COUNT = "number of actions"
 """Column of how many actions a decision has, while events are read."""
-_OWN = {"slate", "reward", "rewards", "propensities", "weight", "eligible", COUNT}
+NAMES = "names of actions"
+"""Column of the names of the actions of a decision, while events are read."""
+_OWN = {"slate", "reward", "rewards", "propensities", "weight", "eligible", COUNT, NAMES}
 """Columns of a slate log that are no context."""
+_DIGITS = 18
+"""Names of more digits are text."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,143 @@ class SlateEvents:
     """The number of actions, of the event with most."""
     changing: bool = False
     """Whether the actions change from event to event (ccb)."""
+    labels: tuple[Any, ...] | None = None
+    """The names of all actions, sorted, if a feature names them."""
+    differing: int = 0
+    """How many events say something else of their actions than the first one, and have as many."""
+
+
+class Names:
+    """The names that events give their actions, by one feature of each.
+
+    >>> names = Names()
+    >>> names.add(pa.array([["7", "12"], ["12", "7"]]), True)
+    >>> names.labels, names.changing
+    ((7, 12), False)
+    """
+
+    def __init__(self) -> None:
+        self.whole = True
+        """Whether all are whole numbers."""
+        self._found: set[str] = set()
+        self._sizes: set[int] = set()
+
+    def add(self, names: pa.Array, whole: bool) -> None:
+        """Take in the names of some events.
+
+        Args:
+            names: a list of text for each event, none of them twice.
+            whole: whether all are whole numbers.
+        """
+        self._found.update(pc.unique(names.flatten()).to_pylist())
+        self._sizes.update(pc.unique(pc.list_value_length(names)).to_pylist())
+        self.whole = self.whole and whole
+
+    @property
+    def changing(self) -> bool:
+        """Whether not every event has the same names, in any order."""
+        return len(self._sizes) > 1 or len(self._found) > max(self._sizes)
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The labels of all actions, sorted: numbers if all names are whole numbers."""
+        return tuple(sorted(self.typed(pa.array(self._found, pa.string())).to_pylist()))
+
+    def typed(self, names: pa.Array) -> pa.Array:
+        """Return names as labels.
+
+        Args:
+            names: text.
+        """
+        numbers = self.whole and max(map(len, self._found)) <= _DIGITS
+        return names.cast(pa.int64()) if numbers else names
+
+    def of_slates(self, slates: pa.Array, names: pa.Array) -> pa.Array:
+        """Return lists of labels from lists of numbers.
+
+        Args:
+            slates: lists of numbers from 0, of actions of the event.
+            names: lists of the names of these, as text.
+        """
+        starts = names.offsets.to_numpy()[:-1] - names.offsets[0].as_py()
+        sizes = pc.list_value_length(slates).to_numpy(zero_copy_only=False)
+        places = np.repeat(starts, sizes) + slates.flatten().to_numpy()
+        taken = self.typed(names.flatten()).take(pa.array(places))
+        return pa.ListArray.from_arrays(_ends(slates), taken)
+
+
+@dataclass
+class Finished:
+    """The columns of a slate log from those of events, once it is known what these hold.
+
+    Also their only fragment, for `spooled`.
+    """
+
+    raw: Source
+    """With the columns slate, of numbers from 0, earned, propensities, `COUNT`, and `NAMES`, if
+    `names` are given."""
+    by_slot: bool
+    changing: bool
+    labels: Sequence[Any] | None
+    """Of the numbers; None: the numbers themselves, or names."""
+    names: Names | None
+    others: Sequence[str]
+    """The names of further columns: weight, and those of the context."""
+    of_others: Callable[[pa.RecordBatch], Sequence[pa.Array]]
+    """Returns these of some rows."""
+    start: int = field(default=0, init=False)
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return self.raw.name
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        names = ["slate", "rewards" if self.by_slot else "reward", "propensities"]
+        if self.changing:
+            names.append("eligible")
+        return [*names, *self.others]
+
+    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
+        """Return the only fragment."""
+        return [self]
+
+    def spooled(self, skipped: Mapping[str, int]) -> Source:
+        """Return the rows as a source.
+
+        Args:
+            skipped: what was left out, reason -> how many.
+        """
+        made = spooled(self, self.columns, skipped=skipped)
+        if isinstance(made, TableSource):
+            # Batches are cut anew, as those of many small files would be small.
+            made = replace(made, table=made.table.combine_chunks())
+        return made
+
+    def records(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        for fragment in self.raw.fragments(self.raw.schema.names):
+            for record in fragment.records():
+                yield self._finished(record)
+
+    def _finished(self, record: pa.RecordBatch) -> pa.RecordBatch:
+        if self.names is None:
+            slates = labels_of(record["slate"], self.labels)
+        else:
+            slates = self.names.of_slates(record["slate"], record[NAMES])
+        arrays = [slates, record["earned"], record["propensities"]]
+        if self.changing:
+            arrays.append(self._eligible(record))
+        return pa.RecordBatch.from_arrays([*arrays, *self.of_others(record)], names=self.columns)
+
+    def _eligible(self, record: pa.RecordBatch) -> pa.Array:
+        """Return the lists of the actions of each event."""
+        if self.names is None:
+            return eligible_of_counts(record[COUNT], self.labels)
+        listed = record[NAMES]
+        return pa.ListArray.from_arrays(_ends(listed), self.names.typed(listed.flatten()))
 
 
 def earned_of(costs: pa.Array, lowest: float) -> pa.Array:

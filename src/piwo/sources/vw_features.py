@@ -73,9 +73,21 @@ class FeatureColumns:
         Raises:
             BrokenLineError: for a feature that cannot be read.
         """
-        self._row = [None] * len(self.columns)
         if not self.columns:
             return
+        for values, value in zip(self._values, self.row_of(texts), strict=True):
+            values.append(value)
+
+    def row_of(self, texts: Sequence[str]) -> list[Any]:
+        """Return the values of a decision, or of an action line; None: it has none.
+
+        Args:
+            texts: as `add` takes them.
+
+        Raises:
+            BrokenLineError: for a feature that cannot be read.
+        """
+        self._row = [None] * len(self.columns)
         for text in texts:
             for section in text.split("|"):
                 namespace, scale, features = _section(section)
@@ -83,8 +95,7 @@ class FeatureColumns:
                     self._parse_features(self._wanted[namespace], features, scale)
                 if namespace in self._whole:
                     self._parse_whole(self._whole[namespace], features, scale)
-        for values, value in zip(self._values, self._row, strict=True):
-            values.append(value)
+        return self._row
 
     def _parse_features(
         self, wanted: Mapping[str, int], features: Sequence[str], scale: float

@@ -9,23 +9,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from piwo.errors import DataError
+from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.sources.addresses import name_of
 from piwo.sources.lines import BrokenLineError, Faults, number_of
 from piwo.sources.slate_events import (
     COUNT,
+    NAMES,
+    Finished,
+    Names,
     SlateEvents,
     check_context,
     earned_of,
-    eligible_of_counts,
     form_in_words,
-    labels_of,
     require_labels,
 )
-from piwo.sources.source import Fragment, Source, rows_within
+from piwo.sources.source import Fragment, rows_within
 from piwo.sources.spool import spooled
-from piwo.sources.table import TableSource
 from piwo.sources.vw import numbered_lines, words_of
 from piwo.sources.vw_features import FeatureColumns, Places
 
@@ -50,6 +50,8 @@ class _Slate:
     propensities: list[float]
     actions: int
     """How many the decision had."""
+    names: Sequence[str] = ()
+    """Of these, if a feature names them."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,10 @@ class _Block:
     """The features of the shared line."""
     cost: float | None = None
     """Of the slate."""
+    lines: list[str] = field(default_factory=list)
+    """The features of each action, as they are written."""
     actions: list[str] = field(default_factory=list)
-    """The features of each action."""
+    """The same, with single blanks."""
     owners: list[int] = field(default_factory=list)
     """The slot of each action (slates)."""
     slots: list[_Chosen | None] = field(default_factory=list)
@@ -91,6 +95,7 @@ def vw_slates(
     lowest: float,
     places: Places,
     hash_size: int,
+    items: str | None = None,
 ) -> SlateEvents:
     """Return the labelled decisions of text files as columns, those of `SlateEvents`.
 
@@ -100,10 +105,12 @@ def vw_slates(
     Args:
         files: their paths.
         context: features of the shared line, as in `vw_source`.
-        labels: of the action lines; their features may change then. None: 0, 1, ..., K - 1.
+        labels: of the action lines; their features may change then. None: 0, 1, ..., K - 1, or
+            names.
         lowest: the least reward, which is counted as 0.
         places: hashes the features of "namespace/*" into `hash_size` columns.
         hash_size: their number.
+        items: the feature of an action line that names the action.
 
     Raises:
         DataError: for lines that break a rule, with their numbers, and for files without decisions.
@@ -111,53 +118,59 @@ def vw_slates(
     """
     check_context(context)
     features = FeatureColumns(tuple(context), places, hash_size)
-    rows = _Rows(tuple(files), labels, lowest, features)
-    source = spooled(rows, rows.columns, skipped=rows.counts)
-    if rows.changing:
-        whose = "the longest event"
-        listed = _Listed(source, labels)
-        source = spooled(listed, listed.columns, skipped=rows.counts)
-    else:
-        whose = "every event"
-        if isinstance(source, TableSource):
-            source = replace(source, table=source.table.drop_columns([COUNT]))
+    name_of_line = None if items is None else _NameOfLine(items, places, hash_size)
+    rows = _Rows(tuple(files), labels, lowest, features, name_of_line)
+    raw = spooled(rows, rows.columns, skipped=rows.counts)
+    whose = "the longest event" if rows.changing else "every event"
     require_labels(labels, rows.most, rows.name, whose)
-    return SlateEvents(source, rows.kind == "ccb", rows.most, rows.changing)
+
+    def of_others(record: pa.RecordBatch) -> list[pa.Array]:
+        return [record[name] for name in features.columns]
+
+    by_slot = rows.kind == "ccb"
+    names = rows.names
+    columns = Finished(raw, by_slot, rows.changing, labels, names, features.columns, of_others)
+    found = None if names is None else names.labels
+    return SlateEvents(columns.spooled(rows.counts), by_slot, rows.most, rows.changing, found)
 
 
-@dataclass
-class _Listed:
-    """Decisions with the lists of their actions in place of the number of these."""
+class _NameOfLine:
+    """Finds what names an action in the features of its line."""
 
-    raw: Source
-    labels: Sequence[Any] | None
-    start = 0
+    def __init__(self, items: str, places: Places, hash_size: int) -> None:
+        self._features = FeatureColumns((items,), places, hash_size)
+        self._where = f"{items!r} ({argument('items')}), which names actions"
+        if self._features.typed:
+            raise UsageError(
+                f"{argument('items')} is {items!r}, a whole namespace, expected one feature, whose "
+                "value names the action"
+            )
+        self.whole = True
+        """Whether all names are whole numbers."""
 
-    @property
-    def name(self) -> str:
-        """The name in messages."""
-        return self.raw.name
+    def of(self, lines: Sequence[str]) -> list[str]:
+        """Return the names of the actions of a decision.
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns."""
-        return ["eligible" if x == COUNT else x for x in self.raw.schema.names]
-
-    def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
-        """Return the only fragment."""
-        return [self]
-
-    def records(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows."""
-        for fragment in self.raw.fragments(self.raw.schema.names):
-            for record in fragment.records():
-                arrays = []
-                for name in record.schema.names:
-                    values = record[name]
-                    if name == COUNT:
-                        values = eligible_of_counts(values, self.labels)
-                    arrays.append(values)
-                yield pa.RecordBatch.from_arrays(arrays, names=self.columns)
+        Raises:
+            BrokenLineError: for an action without a name, or two with the same.
+        """
+        found: list[str] = []
+        for line in lines:
+            (value,) = self._features.row_of((line,))
+            if value is None:
+                raise BrokenLineError(f"has an action line without {self._where},")
+            if not isinstance(value, str):
+                if not value.is_integer():
+                    raise BrokenLineError(
+                        f"has an action line with neither text nor a whole number in {self._where},"
+                    )
+                value = str(int(value))
+            else:
+                self.whole = False
+            found.append(value)
+        if len(set(found)) < len(found):
+            raise BrokenLineError(f"has two action lines with the same {self._where},")
+        return found
 
 
 @dataclass
@@ -168,6 +181,7 @@ class _Rows:
     labels: Sequence[Any] | None
     lowest: float
     context: FeatureColumns
+    name_of_line: _NameOfLine | None
     counts: Counter[str] = field(default_factory=Counter)
     faults: Faults = field(default_factory=lambda: Faults("vw: an event"))
     start = 0
@@ -175,8 +189,18 @@ class _Rows:
     """The first labelled decision."""
     most: int = 0
     """Actions of the decision with most."""
-    changing: bool = False
-    """Whether the actions change."""
+    others: bool = False
+    """Whether the number of actions changes, or what their lines say."""
+
+    def __post_init__(self) -> None:
+        self.names = None if self.name_of_line is None else Names()
+
+    @property
+    def changing(self) -> bool:
+        """Whether each event lists its own actions."""
+        if self.names is not None:
+            return self.names.changing
+        return self.others
 
     @property
     def name(self) -> str:
@@ -190,8 +214,9 @@ class _Rows:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns; "earned" is renamed when the kind is known."""
-        return ("slate", "earned", "propensities", COUNT, *self.context.columns)
+        """The names of the columns."""
+        of_items = () if self.names is None else (NAMES,)
+        return ("slate", "earned", "propensities", COUNT, *of_items, *self.context.columns)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -221,6 +246,8 @@ class _Rows:
                     if slate is None:
                         self.counts["no label"] += 1
                         continue
+                    if self.name_of_line is not None:
+                        slate = replace(slate, names=self.name_of_line.of(block.lines))
                     self._check_same(block)
                     self.context.add(block.shared)
                 except BrokenLineError as broken:
@@ -241,10 +268,10 @@ class _Rows:
         if self.labels is not None and count > len(self.labels):
             require_labels(self.labels, count, self.name, "an event")
         self.most = max(self.most, count)
-        named = self.labels is not None
+        named = self.labels is not None or self.names is not None
         if block.kind == self.first.kind == "ccb":
             same = count == len(self.first.actions)
-            self.changing |= not same or (not named and block.actions != self.first.actions)
+            self.others |= not same or (not named and block.actions != self.first.actions)
             return
         if block.form != self.first.form:
             raise BrokenLineError(
@@ -266,14 +293,18 @@ class _Rows:
         if self.kind == "slates":
             costs = costs.flatten()
         arrays = [
-            labels_of(shown, self.labels),
+            shown,
             earned_of(costs, self.lowest),
             pa.array([slate.propensities for slate in found], lists),
             pa.array([slate.actions for slate in found], pa.int64()),
-            *self.context.taken(),
         ]
-        names = ["slate", "rewards" if self.kind == "ccb" else "reward", *self.columns[2:]]
-        return pa.RecordBatch.from_arrays(arrays, names=names)
+        if self.names is not None:
+            assert self.name_of_line is not None
+            listed = pa.array([slate.names for slate in found], pa.list_(pa.string()))
+            self.names.add(listed, self.name_of_line.whole)
+            arrays.append(listed)
+        arrays += self.context.taken()
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 
 
 def _blocks(file: str) -> Iterator[tuple[int, list[str]]]:
@@ -310,6 +341,7 @@ def _parsed(lines: Sequence[str]) -> _Block:
             block.shared = (rest,)
             block.cost = _shared_cost(kind, words[2:])
         elif part == "action" and not first and not block.slots:
+            block.lines.append(rest)
             block.actions.append(" ".join(rest.split()))
             block.owners += _owner(kind, words[2:])
         elif part == "slot" and block.actions:

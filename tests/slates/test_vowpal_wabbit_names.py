@@ -1,0 +1,168 @@
+"""Actions of ccb and slates that a feature names: labels by hand, refusals, the tool's own file."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import piwo
+from piwo.errors import DataError, PiwoWarning, UsageError
+from piwo.slates import Deterministic, SlateLog, Uniform, evaluate, read_dsjson, read_vw
+from tests.slates.test_vowpal_wabbit import ccb, columns, lines, outcome, slates, text
+
+OFFERS = (["tea", "cake", "pie"], ["pie", "soup"], ["cake", "tea", "soup", "pie"])
+OUTCOMES = (
+    (outcome([2, 0, 1], [0.5, 0.25, 0.25], -1), outcome([0, 1], [0.75, 0.25], 0)),
+    (outcome([0, 1], [0.5, 0.5], -0.5), outcome([1], [1], 0)),
+    (outcome([3], [0.25], -1),),
+)
+
+
+def events(*offers: Any, key: str = "id", outcomes: Any = OUTCOMES) -> list[dict[str, Any]]:
+    made = []
+    for names, chosen in zip(offers, outcomes, strict=False):
+        event = ccb(*chosen, actions=len(names))
+        for entry, name in zip(event["c"]["_multi"], names, strict=True):
+            entry[key] = name
+        made.append(event)
+    return made
+
+
+def in_text(*offers: list[str]) -> str:
+    """The same decisions, as lines."""
+    blocks = []
+    for names, chosen in zip(offers, OUTCOMES, strict=False):
+        block = ["ccb shared |u x:1", *(f"ccb action |a f id={x}" for x in names)]
+        for one in chosen:
+            pairs = [f"{a}:{p}" for a, p in zip(one["_a"], one["_p"], strict=True)]
+            pairs[0] = pairs[0].replace(":", f":{one['_label_cost']}:")
+            block.append(f"ccb slot {','.join(pairs)} |")
+        blocks.append("\n".join(block))
+    return "\n\n".join(blocks) + "\n"
+
+
+def quiet(path: Path, **options: Any) -> SlateLog:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return piwo.slates.read(path, **options)
+
+
+def test_a_feature_names_actions_whose_places_change(tmp_path: Path) -> None:
+    vw = quiet(text(tmp_path / "log.vw", in_text(*OFFERS)), items="a/id")
+    dsjson = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items="id")
+    for log in (vw, dsjson):
+        assert log.actions.labels == ("cake", "pie", "soup", "tea")
+        rows = columns(log)
+        assert [row["slate"] for row in rows] == [["pie", "tea"], ["pie", "soup"], ["pie"]]
+        assert [row["eligible"] for row in rows] == list(OFFERS)
+        # pie, then tea; then soup: the weights are 2, 2/.75 | 2, 2 | 4
+        found = evaluate(log, Deterministic(["pie", "tea", "soup"]), estimator="cascade")
+        assert found.value == pytest.approx((2 + 0 + 2 * 0.5 + 4) / 3)
+        # uniform over 3, 2 and 4 labels: 2/3, 1/0.5, 1
+        found = evaluate(log, Uniform(log.actions), estimator="cascade")
+        assert found.value == pytest.approx((2 / 3 + 0.5 + 1) / 3)
+
+
+def test_the_same_actions_in_another_order_are_one_list(tmp_path: Path) -> None:
+    offers = (["tea", "cake", "pie"], ["pie", "tea", "cake"])
+    chosen = (OUTCOMES[0], (outcome([0], [0.5], 0), outcome([1], [0.5], 0)))
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*offers, outcomes=chosen)), items="id")
+    assert log.columns.eligible is None
+    assert log.actions.labels == ("cake", "pie", "tea")
+    assert [row["slate"] for row in columns(log)] == [["pie", "tea"], ["pie", "tea"]]
+    named = quiet(tmp_path / "log.dsjson", items="id", actions=["tea", "pie", "cake", "soup"])
+    assert named.actions.labels == ("tea", "pie", "cake", "soup")
+    # each of the four was not on offer: it is a list of labels, not of places
+    missing = read_dsjson(tmp_path / "log.dsjson", items="id", actions=["tea", "pie"])
+    assert [row["slate"] for row in columns(missing)] == [["pie", "tea"], ["pie", "tea"]]
+
+
+def test_whole_numbers_are_labels_as_numbers(tmp_path: Path) -> None:
+    offers = ([12, 7, 9], [9, 11], [7, 12, 11, 9])
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*offers, key="_tag")), items="_tag")
+    assert log.actions.labels == (7, 9, 11, 12)
+    assert [row["slate"] for row in columns(log)] == [[9, 12], [9, 11], [9]]
+    in_lines = in_text(*[[str(x) for x in offer] for offer in offers]).replace("id=", "id:")
+    assert columns(quiet(text(tmp_path / "log.vw", in_lines), items="a/id")) == columns(log)
+    mixed = lines(tmp_path / "mixed.dsjson", *events(*[[*x[:-1], "x"] for x in offers]))
+    assert "12" in read_dsjson(mixed, items="id").actions.labels
+    long = lines(tmp_path / "long.dsjson", *events([10**18, 7, 9]))
+    assert read_dsjson(long, items="id").actions.labels == ("1000000000000000000", "7", "9")
+
+
+BROKEN = {
+    "has an entry of c._multi without a value at id": ["tea", None, "pie"],
+    "neither text nor a whole number at id": ["tea", 1.5, "pie"],
+    "with neither text nor a whole number at id ": ["tea", ["pie"], "pie"],
+    "two entries of c._multi with the same value at id": ["tea", "pie", "pie"],
+}
+
+
+@pytest.mark.parametrize("rule", sorted(BROKEN))
+def test_entries_without_a_label_of_their_own_are_refused(rule: str, tmp_path: Path) -> None:
+    made = [*events(*OFFERS), *events(BROKEN[rule])]
+    with pytest.raises(DataError) as refused:
+        read_dsjson(lines(tmp_path / "log.dsjson", *made), items="id")
+    assert rule.strip() in str(refused.value)
+    assert "(items), which names actions in 1 line" in str(refused.value)
+    assert "line 4)" in str(refused.value)
+
+
+def test_a_key_that_is_absent_is_refused(tmp_path: Path) -> None:
+    made = events(*OFFERS)
+    del made[1]["c"]["_multi"][0]["id"]
+    with pytest.raises(DataError, match=r"without a value at id .* in 1 line \(.*line 2\)"):
+        read_dsjson(lines(tmp_path / "log.dsjson", *made), items="id")
+
+
+BROKEN_TEXT = {
+    "has an action line without 'a/id' (items)": "ccb action |a f",
+    "has two action lines with the same 'a/id'": "ccb action |a f id=tea",
+    "has a number in 'a/id', and others have a text": "ccb action |a f id:7",
+}
+
+
+@pytest.mark.parametrize("rule", sorted(BROKEN_TEXT))
+def test_action_lines_without_a_label_of_their_own_are_refused(rule: str, tmp_path: Path) -> None:
+    content = in_text(*OFFERS).replace("ccb action |a f id=cake", BROKEN_TEXT[rule], 1)
+    with pytest.raises(DataError) as refused:
+        read_vw(text(tmp_path / "log.vw", content), items="a/id")
+    assert rule in str(refused.value)
+    assert "line 1)" in str(refused.value)
+
+
+def test_what_is_no_name_is_refused(tmp_path: Path) -> None:
+    path = text(tmp_path / "log.vw", in_text(*OFFERS))
+    half = text(tmp_path / "half.vw", in_text(*OFFERS).replace("id=", "id:0.5 "))
+    with pytest.raises(DataError, match="neither text nor a whole number in 'a/id'"):
+        read_vw(half, items="a/id")
+    with pytest.raises(UsageError, match="items is 'a/\\*', a whole namespace"):
+        read_vw(path, items="a/*")
+    for items in (["id"], "", 3):
+        with pytest.raises(UsageError, match="expected one name, as text"):
+            read_vw(path, items=items)  # type: ignore[arg-type]
+    table = {"slate": [["a"]], "r": [1], "p": [0.5]}
+    with pytest.raises(UsageError, match="the labels of this log are in slate"):
+        piwo.slates.read(table, reward="r", slate_propensity="p", items="id")
+
+
+def test_slates_are_named_too(tmp_path: Path) -> None:
+    first, second = (outcome([1], [0.25]), outcome([0], [0.5])), (outcome([0], [1.0]),) * 2
+    made = [slates(-1, *first), slates(0, *second)]
+    for event in made:
+        for entry, name in zip(event["c"]["_multi"], "abcd", strict=True):
+            entry["id"] = name
+    log = quiet(lines(tmp_path / "log.dsjson", *made), items="id")
+    assert [row["slate"] for row in columns(log)] == [["b", "c"], ["a", "c"]]
+
+
+def test_entries_that_change_and_not_their_number_are_said(tmp_path: Path) -> None:
+    offers = (["tea", "cake", "pie"], ["tea", "soup", "pie"])
+    path = lines(tmp_path / "log.dsjson", *events(*offers, outcomes=(OUTCOMES[0],) * 2))
+    words = r"1 of 2 decisions have other entries in c\._multi than the first one"
+    with pytest.warns(PiwoWarning, match=words):
+        assert read_dsjson(path).columns.eligible is None
+    assert quiet(path, actions=["a", "b", "c"]).columns.eligible is None
+    log = quiet(path, items="id")
+    assert [row["eligible"] for row in columns(log)] == list(offers)
