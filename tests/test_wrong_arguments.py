@@ -152,6 +152,7 @@ ADAPTED_LOG = piwo.slates.read(
 SLATE_LOG = piwo.slates.read(
     SLATES, slate="s", rewards="rs", propensities="mu", independent=True, context="x"
 )
+SLATE_VALUE = piwo.slates.evaluate(SLATE_LOG, piwo.slates.Deterministic(["a", "b"]), name="one")
 BOTH = {"one": ONE, "uniform": UNIFORM}
 ITEM_LOG = piwo.Log.from_arrays(
     context=np.arange(8.0)[:, None],
@@ -774,6 +775,30 @@ CALLS: dict[str, Call] = {
             "self_normalized": False,
             "interval": "auto",
             "delta": 0.05,
+        },
+    ),
+    "slates.choose": (
+        piwo.slates.choose,
+        {
+            "log": SLATE_LOG,
+            "policy": piwo.slates.Deterministic(["a", "b"]),
+            "estimators": ["standard"],
+            "holdout": 0.5,
+            "interval": "auto",
+            "delta": 0.05,
+            "random_state": 0,
+            "name": "one",
+        },
+    ),
+    "slates.decide": (piwo.slates.decide, {"evaluations": SLATE_VALUE, "at_least": 0.5}),
+    "slates.gate": (
+        piwo.slates.gate,
+        {
+            "log": SLATE_LOG,
+            "evaluations": SLATE_VALUE,
+            "policies": ["one"],
+            "at_least": 0.5,
+            "independent_rows": False,
         },
     ),
     "slates.load": (piwo.slates.load, {"path": "no such file"}),

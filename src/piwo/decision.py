@@ -18,7 +18,17 @@ from piwo.messages import Note, argument
 from piwo.records import Record
 from piwo.visible import rounded, visible
 
-__all__ = ["Decision", "Units", "decide", "decide_by_certificate"]
+__all__ = [
+    "UNPROVABLE",
+    "Candidate",
+    "Decision",
+    "Frame",
+    "Units",
+    "decide",
+    "decide_by_certificate",
+    "decided",
+    "today_of",
+]
 
 Verdict = Literal["switch", "keep", "unfit"]
 
@@ -41,7 +51,7 @@ _WEAKENING = (
     "unverified",
 )
 """Notes on what the statement assumes, or on what speaks against it."""
-_UNPROVABLE = (
+UNPROVABLE = (
     "propensity-mismatch",
     "contradicted",
     "thinned",
@@ -120,8 +130,12 @@ class Decision(Record):
 
 
 @dataclass(frozen=True)
-class _Candidate:
-    """What one policy shows, from an evaluation or a certificate."""
+class Candidate:
+    """What one policy shows, from an evaluation or a certificate.
+
+    >>> Candidate("a", 0.6, 0.05, 0.2, 0.5, (), None, None, ()).proved
+    True
+    """
 
     name: str
     value: float | None
@@ -133,6 +147,8 @@ class _Candidate:
     unproved: Note | None
     unsupported: float | None
     notes: tuple[Note, ...]
+    assumes: str | None = None
+    """Under what its own bounds hold, in words; None: nothing besides what all assume."""
 
     @property
     def gain(self) -> float | None:
@@ -148,8 +164,12 @@ class _Candidate:
 
 
 @dataclass(frozen=True)
-class _Frame:
-    """What all candidates share."""
+class Frame:
+    """What all candidates share.
+
+    >>> Frame("today's system", 100, 0.05, 1, Units(), False, None).evidence_of(None)
+    '(95 %, 100 decisions)'
+    """
 
     over: str
     rows: int
@@ -159,13 +179,13 @@ class _Frame:
     cost: bool
     assumes: str | None
 
-    @property
-    def evidence(self) -> str:
-        """The level and the number of rows, in parentheses."""
+    def evidence_of(self, one: Candidate | None) -> str:
+        """Return the level, the number of rows and what is assumed, in parentheses."""
         level = f"{100.0 * (1.0 - self.delta):.6g} %"
         assumed = ""
-        if self.assumes is not None:
-            assumed = f", if {self.assumes}"
+        for premise in (self.assumes, one.assumes if one is not None else None):
+            if premise is not None:
+                assumed += f", if {premise}"
         return f"({level}, {self.rows:,} {self.units.decisions}{assumed})"
 
 
@@ -225,7 +245,7 @@ def decide(
     require_together(listed)
     frame = _frame_of(first, first.simultaneous, assumes, units)
     candidates = [_of_evaluation(one, at_least) for one in listed]
-    made = _decision(candidates, frame, health)
+    made = decided(candidates, frame, health)
     return replace(made, caveats=(*made.caveats, *_doubts(health, made)))
 
 
@@ -242,13 +262,13 @@ def _doubts(health: Health | None, made: Decision) -> tuple[Note, ...]:
 
 def _frame_of(
     made: Evaluation | Certificate, simultaneous: int, assumes: str | None, units: Units | None
-) -> _Frame:
+) -> Frame:
     """Return what the sentence says around the numbers of an evaluation or a certificate."""
     count = made.rows
     if made.units is not None:
         count = made.units
-    return _Frame(
-        over=_today(made.baseline, made.logger),
+    return Frame(
+        over=today_of(made.baseline, made.logger),
         rows=count,
         delta=made.delta,
         simultaneous=simultaneous,
@@ -286,7 +306,7 @@ def decide_by_certificate(
         unproved = Note(_of_another(certificate, name, frame), kind="about")
     if not certificate.certified:
         gain_lower = None if certificate.certified is None else min(gain_lower or 0.0, 0.0)
-    one = _Candidate(
+    one = Candidate(
         name=name,
         value=certificate.value,
         gain_lower=gain_lower,
@@ -297,10 +317,10 @@ def decide_by_certificate(
         unsupported=certificate.unsupported_mass,
         notes=tuple(note for note in certificate.notes if isinstance(note, Note)),
     )
-    return _decision([one], frame, None)
+    return decided([one], frame, None)
 
 
-def _of_another(certificate: Certificate, name: str, frame: _Frame) -> str:
+def _of_another(certificate: Certificate, name: str, frame: Frame) -> str:
     """Return why a certificate that is about another policy proves nothing of this one."""
     text = f"nothing is proved of {visible(name)}: the certificate is of {certificate.about}"
     lower, value, today = certificate.improvement_lower, certificate.value, frame.over
@@ -310,11 +330,11 @@ def _of_another(certificate: Certificate, name: str, frame: _Frame) -> str:
     does, how = _verb(frame)
     return (
         f"{text}; that one {does} at least {amount} {how[0]} {frame.units.each} than {today} "
-        f"{frame.evidence}"
+        f"{frame.evidence_of(None)}"
     )
 
 
-def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
+def _of_evaluation(one: Evaluation, at_least: float | None) -> Candidate:
     refused = [str(guard) for guard in one.guardrails if guard.harmful]
     if at_least is not None and not one.reaches(at_least):
         refused.append(f"its value is not certified to be at least {at_least:g}")
@@ -324,8 +344,8 @@ def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
     unproved = one.no_interval
     if unproved is None and one.improvement_lower is None:
         # An asymptotic interval is there, and says itself why nothing is proved.
-        unproved = next((note for note in one.notes if note.kind in _UNPROVABLE), None)
-    return _Candidate(
+        unproved = next((note for note in one.notes if note.kind in UNPROVABLE), None)
+    return Candidate(
         name=one.name,
         value=one.value,
         gain_lower=one.improvement_lower,
@@ -338,7 +358,16 @@ def _of_evaluation(one: Evaluation, at_least: float | None) -> _Candidate:
     )
 
 
-def _today(baseline: str | None, logger: str | None) -> str:
+def today_of(baseline: str | None, logger: str | None) -> str:
+    """Return what candidates are compared with, in words.
+
+    Args:
+        baseline: its name; None: the logging policy.
+        logger: what was declared of it.
+
+    >>> today_of(None, None)
+    "today's system"
+    """
     if baseline is not None:
         return f"the baseline {visible(baseline)}"
     if logger == "learning":
@@ -346,7 +375,23 @@ def _today(baseline: str | None, logger: str | None) -> str:
     return "today's system"
 
 
-def _decision(candidates: Sequence[_Candidate], frame: _Frame, health: Health | None) -> Decision:
+def decided(candidates: Sequence[Candidate], frame: Frame, health: Health | None) -> Decision:
+    """Return what candidates show: switch to one, keep what runs today, or that it is unknown.
+
+    Args:
+        candidates: at least one.
+        frame: what they share.
+        health: of the log; None: not known.
+
+    Returns:
+        The `Decision`.
+
+    >>> frame = Frame("today's system", 100, 0.05, 1, Units(), False, None)
+    >>> one = Candidate("a", 0.6, 0.05, 0.2, 0.5, (), None, None, (), assumes="b holds")
+    >>> print(decided([one], frame, None).sentence)
+    Switch to a: it earns at least 0.05 more per decision than today's system (95 %, 100 decisions,
+    if b holds).
+    """
     unfit = _unfit(candidates, health)
     best = _likeliest(candidates)
     if unfit is not None:
@@ -370,11 +415,11 @@ def _decision(candidates: Sequence[_Candidate], frame: _Frame, health: Health | 
     return _made("keep", best, frame, text, settles, needed, explore)
 
 
-def _learned_here(one: _Candidate) -> bool:
+def _learned_here(one: Candidate) -> bool:
     return one.unproved is not None and one.unproved.kind == "in-sample"
 
 
-def _unfit(candidates: Sequence[_Candidate], health: Health | None) -> str | None:
+def _unfit(candidates: Sequence[Candidate], health: Health | None) -> str | None:
     """Return why nothing can be told, in words; None if something can."""
     if health is not None:
         for finding in health.findings:
@@ -392,16 +437,16 @@ def _unfit(candidates: Sequence[_Candidate], health: Health | None) -> str | Non
             "the policies were learned from these rows, which therefore prove nothing of them; "
             "evaluate them on other rows"
         )
-    if kinds == {"about"}:
+    if kinds in ({"about"}, {"chosen"}):
         return reasons[0]
     others = [why for why in reasons if why.kind != "in-sample"]
     return f"unfit log, because {others[0]}"
 
 
-def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
+def _likeliest(candidates: Sequence[Candidate]) -> Candidate:
     """Return the candidate that looks best: with a bound rather than without, not today's own."""
 
-    def rank(one: _Candidate) -> tuple[bool, bool, float]:
+    def rank(one: Candidate) -> tuple[bool, bool, float]:
         gain = one.gain
         if gain is None:
             gain = -math.inf
@@ -411,19 +456,21 @@ def _likeliest(candidates: Sequence[_Candidate]) -> _Candidate:
     return max(candidates, key=rank)
 
 
-def _switch_text(best: _Candidate, frame: _Frame) -> str:
+def _switch_text(best: Candidate, frame: Frame) -> str:
     amount = frame.units.at_least(best.gain_lower or 0.0, best.gain)
     does, how = _verb(frame)
     return (
         f"Switch to {visible(best.name)}: it {does} at least {amount} {how[0]} "
-        f"{frame.units.each} than {frame.over} {frame.evidence}."
+        f"{frame.units.each} than {frame.over} {frame.evidence_of(best)}."
     )
 
 
-def _keep_text(best: _Candidate, frame: _Frame, count: int) -> str:
+def _keep_text(best: Candidate, frame: Frame, count: int) -> str:
     who, it = "no candidate is", f"the best, {visible(best.name)},"
     if count == 1:
         who, it = f"{visible(best.name)} is not", "it"
+    if best.assumes is not None:
+        it = f"if {best.assumes}, {it}"
     start = f"Keep {frame.over}: {who} proved better on {frame.rows:,} {frame.units.decisions}"
     if best.refused and best.gain_lower is not None and best.gain_lower > 0.0:
         why = "; ".join(best.refused)
@@ -443,7 +490,7 @@ def _keep_text(best: _Candidate, frame: _Frame, count: int) -> str:
     )
 
 
-def _verb(frame: _Frame) -> tuple[str, tuple[str, str]]:
+def _verb(frame: Frame) -> tuple[str, tuple[str, str]]:
     """Return what a policy does, and the words for better and worse: costs are to be low."""
     if frame.cost:
         return "costs", ("less", "more")
@@ -477,7 +524,7 @@ def rows_needed(gain: float | None, gain_lower: float | None, rows: int) -> int 
 
 
 def _settles(
-    best: _Candidate, frame: _Frame, needed: int | None, explore: Sequence[str]
+    best: Candidate, frame: Frame, needed: int | None, explore: Sequence[str]
 ) -> str | None:
     """Return what would settle an open question, in words."""
     advice = []
@@ -503,7 +550,7 @@ def _settles(
     return visible(f"What would settle it: {'; or '.join(advice)}.")
 
 
-def _explored(best: _Candidate, health: Health | None) -> tuple[str, ...]:
+def _explored(best: Candidate, health: Health | None) -> tuple[str, ...]:
     """Return the actions to explore: never logged, if the policy plays such actions."""
     if health is None or (best.unsupported or 0.0) < _UNSUPPORTED:
         return ()
@@ -512,8 +559,8 @@ def _explored(best: _Candidate, health: Health | None) -> tuple[str, ...]:
 
 def _made(
     verdict: Verdict,
-    best: _Candidate,
-    frame: _Frame,
+    best: Candidate,
+    frame: Frame,
     sentence: str,
     settles: str | None,
     needed: int | None = None,

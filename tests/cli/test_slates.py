@@ -58,11 +58,17 @@ def test_the_answer_is_that_of_python(piwo, log: Path, tmp_path: Path) -> None:
     expected = made.to_dict()
     for one in (*document["policies"], *expected["evaluations"]):
         del one["notes"]  # with options, and with arguments
+    for one, same in zip(document["policies"], made.evaluations, strict=True):
+        said = (one.pop("in_sample"), one.pop("certified"))
+        assert said == (same.in_sample, same.certified_better)
+    assert document["decision"]["sentence"] == library.slates.decide(made).sentence
+    assert document["gate"] is None
     assert document["policies"] == expected["evaluations"]
     assert (document["delta"], document["delta_each"]) == (0.1, 0.1 / 15)
     assert set(document["left_out"]["uniform"]) == {"adaptive", "pseudo-inverse"}
     assert document["log"]["columns"]["unit"] == "visitor"
     text = piwo("slates", *words).out
+    assert text.splitlines()[0] == document["decision"]["sentence"]
     assert "log.parquet: 200 rows, 100 units, 3 actions, up to 2 slots" in text
     assert "cascade assumes: the reward of a slot depends on its own action and those" in text
     assert "hold together with probability at least 90 %, if their assumptions hold" in text
@@ -218,3 +224,94 @@ def test_a_feature_names_the_actions_of_ccb(piwo, tmp_path: Path) -> None:
     assert ran.document["log"]["columns"]["eligible"] == "eligible"
     refused = piwo(*words, "--items", "price").err
     assert "at price (--items), which names actions in 3 lines" in refused
+
+
+def ranked(tmp_path: Path, **more: list) -> list[str]:
+    """A log of uniform rankings in which the page a,b is better, as words of the command."""
+    table = {"slate": [["a", "b"], ["b", "a"]] * 200, "rs": [[1.0, 0.0], [0.0, 0.0]] * 200, **more}
+    pq.write_table(pa.table(table), tmp_path / "pages.parquet")
+    log = str(tmp_path / "pages.parquet")
+    return ["slates", log, "--rewards", "rs", "--behavior", "uniform", "--actions", "a,b"]
+
+
+def test_the_gate_passes_what_is_certified_and_refuses_the_rest(piwo, tmp_path: Path) -> None:
+    words = ranked(tmp_path)
+    ran = piwo(*words, "--policy", "slate:a,b", "--gate")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0].startswith("Switch to slate:a,b: it earns at least 0.431 more")
+    assert "gate: passed: slate:a,b" in ran.out
+    both = [*words, "--policy", "slate:a,b", "--policy", "slate:b,a"]
+    ran = piwo(*both, "--gate", "--json")
+    assert (ran.code, ran.document["gate"]["passed"]) == (1, False)
+    why = "not certified better than the logging policy by standard"
+    assert ran.document["gate"]["refused"] == {"slate:b,a": [why]}
+    assert piwo(*both, "--gate", "slate:a,b").code == 0
+    least = [*words, "--policy", "slate:a,b", "--estimator", "independent", "--at-least", "1.5"]
+    assert piwo(*least, "--gate").code == 1
+    ran = piwo(*least)
+    assert (ran.code, "--at-least got 1.5 without --gate" in ran.err) == (2, True)
+    ran = piwo(*words, "--policy", "slate:a,b", "--gate", "--gate-policy", "no")
+    assert (ran.code, "expected one of the policies: slate:a,b" in ran.err) == (2, True)
+
+
+def test_users_that_repeat_refuse_the_gate(piwo, tmp_path: Path) -> None:
+    words = [*ranked(tmp_path, user_id=[i // 4 for i in range(400)]), "--policy", "slate:a,b"]
+    ran = piwo(*words, "--gate")
+    assert ran.code == 1
+    assert ran.out.startswith("Cannot be told: column 'user_id' has about 4 rows a value")
+    assert piwo(*words, "--gate", "--independent-rows").code == 0
+
+
+def test_an_assumption_is_chosen_and_behaviors_are_estimated_as_in_python(
+    piwo, tmp_path: Path
+) -> None:
+    words = [*ranked(tmp_path, young=[0, 0, 1, 1] * 100), "--policy", "slate:a,b"]
+    ran = piwo(*words, "--estimator", "choose", "--seed", "3", "--json")
+    log = library.slates.read(
+        str(tmp_path / "pages.parquet"),
+        rewards="rs",
+        behavior=library.slates.Uniform(["a", "b"]),
+        context="young",
+    )
+    target = library.slates.Deterministic(["a", "b"])
+    made = library.slates.choose(log, target, random_state=3)
+    (one,) = ran.document["policies"]
+    assert (one["estimator"], one["lower"]) == ("independent", made.evaluation.lower)
+    assert [x["lower"] for x in ran.document["tried"]["slate:a,b"]] == [x.lower for x in made.tried]
+    assert piwo(*words, "--estimator", "choose", "--gate").code == 0
+    assert "slate:a,b was tried on" in piwo(*words, "--estimator", "choose").out
+    words += ["--context", "young", "--estimator", "adapt"]
+    ran = piwo(*words, "--json")
+    (one,) = ran.document["policies"]
+    found = library.slates.adapt(log, target)
+    assert (one["value"], one["lower"], one["interval"]) == (found.evaluation.value, None, "none")
+    assert ran.document["rules"]["slate:a,b"] == [list(tree) for tree in found.rules]
+    ran = piwo(*words)
+    assert ran.out.startswith("Cannot be told: user behaviors were estimated by trees")
+    assert "slate:a,b, part 5: " in ran.out
+    ran = piwo(*words[:-1], "adapt,standard")
+    assert (ran.code, "name adapt alone" in ran.err) == (2, True)
+
+
+def test_a_policy_that_was_learned_from_the_log_is_said_to_prove_nothing(
+    piwo, tmp_path: Path
+) -> None:
+    words, out = ranked(tmp_path, young=[0.0, 0.0, 1.0, 1.0] * 100), tmp_path / "page.piwo"
+    ran = piwo(*words, "--context", "young", "--learn", out, "--gate")
+    assert ran.code == 0
+    assert ran.out.startswith("Switch to learned slates: it earns at least ")
+    ran = piwo(*words, "--policy", out, "--gate")
+    assert ran.code == 1
+    assert "learned from these rows, which therefore prove nothing" in ran.out.splitlines()[0]
+    assert "next: evaluate on other rows than those that the policy was learned from" in ran.out
+    assert "delta is shared" not in ran.out
+
+
+def test_a_learned_policy_that_the_gate_refuses_is_not_saved(piwo, tmp_path: Path) -> None:
+    equal = [[1.0, 0.0], [1.0, 0.0]] * 200
+    words = [*ranked(tmp_path, young=[0.0, 0.0, 1.0, 1.0] * 100, equal=equal)]
+    words[words.index("rs")] = "equal"
+    out = tmp_path / "page.piwo"
+    ran = piwo(*words, "--context", "young", "--learn", out, "--gate")
+    assert (ran.code, out.exists()) == (1, False)
+    assert "the gate did not pass" in ran.out

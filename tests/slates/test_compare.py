@@ -28,7 +28,7 @@ def test_the_numbers_are_those_of_evaluate() -> None:
     assert list(why) == ["pseudo-inverse"]
     assert why["pseudo-inverse"].startswith("estimator='pseudo-inverse' needs a logger that")
     assert "new: not by pseudo-inverse: estimator=" in str(found)
-    assert "the 8 intervals have delta 0.01 each" in found.notes[0]
+    assert "delta is shared by 8 intervals, 0.01 each" in found.notes[0]
     assert found.to_dict()["left_out"]["one"] == dict(found.left_out["one"])
 
 

@@ -141,7 +141,7 @@ def _gate_words(words: Sequence[str]) -> list[str]:
     found: list[str] = []
     for place, word in enumerate(words):
         follows = place > 0 and words[place - 1] == "--gate" and word in named
-        if follows and "evaluate" in words[:1]:
+        if follows and words[0] in ("evaluate", "slates"):
             found.append("--gate-policy")
         if word.startswith("--gate=") and word.partition("=")[2] in named:
             found += ["--gate", "--gate-policy", word.partition("=")[2]]

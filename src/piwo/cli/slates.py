@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
@@ -13,11 +13,15 @@ import piwo
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.log_options import LogPaths, action_labels, comma_list, number_of, range_of, whole
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
+from piwo.cli.slate_answers import Gated, facts_of, slate_answer
 from piwo.errors import UsageError
-from piwo.slates import SlateComparison, SlateLog, SlatePolicy
-from piwo.visible import number, rows_text, table, visible, without_secrets
+from piwo.slates import SlateAdaptation, SlateChoice, SlateComparison, SlateLog, SlatePolicy
+from piwo.visible import rows_text, visible, without_secrets
 
-__all__ = ["SlateLearning", "SlateOptions", "SlateTargets", "slates"]
+__all__ = ["SlateGate", "SlateLearning", "SlateOptions", "SlateTargets", "slates"]
+
+_ALONE = ("adapt", "choose")
+"""Words for --estimator that are no estimator: they choose among several by the rows."""
 
 
 @Parameter(name="*", group=Group("Columns of the log", sort_key=2))
@@ -89,7 +93,9 @@ class SlateOptions:
     position_weights: Annotated[
         str | None, Parameter(help="Weight of each slot in the value of a slate: 1,.5,.3.")
     ] = None
-    context: Annotated[str | None, Parameter(help="Columns for --learn: hour,device_*.")] = None
+    context: Annotated[
+        str | None, Parameter(help="Columns for --learn and for adapt: hour,device_*.")
+    ] = None
     user_behavior: Annotated[
         str | None,
         Parameter(
@@ -169,8 +175,7 @@ class SlateTargets:
     policy: Annotated[
         list[str] | None,
         Parameter(
-            help="uniform, slate:a,b,c, a list column of slates (column:NAME), or a file that "
-            "policy.save wrote; repeatable.",
+            help="uniform, slate:a,b,c, column:NAME, or a file that policy.save wrote; repeatable.",
             show=True,
         ),
     ] = None
@@ -246,10 +251,70 @@ class SlateLearning:
         ),
     ] = None
     alpha: Annotated[float, Parameter(help="Ridge penalty of --learn.")] = 1.0
-    holdout: Annotated[float, Parameter(help="Fraction of the rows that --learn holds out.")] = 0.5
-    seed: Annotated[int, Parameter(help="Of the split of --learn.", converter=whole)] = 0
+    holdout: Annotated[
+        float, Parameter(help="Fraction of the rows that --learn, choose hold out.")
+    ] = 0.5
+    seed: Annotated[int, Parameter(help="Of the split of --learn and choose.", converter=whole)] = 0
 
 
+@Parameter(name="*", group=Group("Policies", sort_key=1))
+@dataclass(frozen=True)
+class SlateGate:
+    """What the gate asks, and of which policies."""
+
+    gate: Annotated[
+        bool,
+        Parameter(
+            help="Exit with 1 unless all are certified better.",
+            show=True,
+            show_default=False,
+        ),
+    ] = False
+    gate_policy: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Policy that --gate asks of; repeatable. --gate P is short for it. [default: all]"
+        ),
+    ] = None
+    at_least: Annotated[
+        float | None,
+        Parameter(
+            help="The least value of a slate that --gate asks to be certified, too.",
+            allow_leading_hyphen=True,
+        ),
+    ] = None
+    independent_rows: Annotated[
+        bool,
+        Parameter(
+            help="Rows are independent although a column named like the id of a user has values "
+            "that repeat; without this or --unit, --gate refuses such a log."
+        ),
+    ] = False
+
+    def require_gate(self, policies: Collection[str]) -> None:
+        """Raise for a policy or a least value without a gate, and for one that is not evaluated.
+
+        Args:
+            policies: the names of those that are.
+
+        Raises:
+            UsageError: saying what to add.
+        """
+        if self.at_least is not None and not self.gate:
+            raise UsageError(
+                f"--at-least got {self.at_least:g} without --gate, which asks for it; add --gate"
+            )
+        for name in self.gate_policy or ():
+            if not self.gate:
+                raise UsageError(f"--gate-policy got {name!r} without --gate; add --gate")
+            if name not in policies:
+                raise UsageError(
+                    f"--gate-policy got {name!r}, expected one of the policies: "
+                    f"{', '.join(policies)}"
+                )
+
+
+NO_GATE = SlateGate()
 NO_COLUMNS = SlateOptions()
 NO_LEARNING = SlateLearning()
 NO_TARGETS = SlateTargets()
@@ -261,10 +326,12 @@ def slates(
     estimator: Annotated[
         str | None,
         Parameter(
-            help="standard, independent, cascade, adaptive, pseudo-inverse; all if left out.",
+            help="standard, independent, cascade, adaptive, pseudo-inverse [default: all]; or "
+            "choose, adapt: by what the rows say.",
             show=True,
         ),
     ] = None,
+    gating: SlateGate = NO_GATE,
     targets: SlateTargets = NO_TARGETS,
     learning: SlateLearning = NO_LEARNING,
     columns: SlateOptions = NO_COLUMNS,
@@ -288,27 +355,104 @@ def slates(
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Estimate what slate policies are worth, by each estimator; or learn one."""
-    rows = columns.read(log)
+    names = [] if estimator is None else comma_list([estimator])
     if learning.learn is not None:
-        chosen = (estimator, targets != NO_TARGETS, self_normalized, interval != "auto")
+        chosen = (names, targets != NO_TARGETS, self_normalized, interval != "auto")
         if any(chosen):
             raise UsageError(
                 "--learn evaluates what it learns on held-out rows, by independent slots; leave "
                 "out policies, --estimator, --interval and --self-normalized"
             )
-        return _learned(rows, learning, learning.learn, delta)
+        gating.require_gate(())
+        return _learned(columns.read(log), learning, learning.learn, delta, gating)
+    for word in _ALONE:
+        if word in names and len(names) > 1:
+            raise UsageError(f"--estimator got {estimator!r}; name {word} alone, without others")
+    rows = columns.read(log)
+    policies = targets.named(rows)
+    gating.require_gate(policies)
+    if names == ["choose"]:
+        if self_normalized:
+            raise UsageError("--estimator choose compares intervals; leave out --self-normalized")
+        return _choice(rows, policies, learning, interval, delta, gating)
+    if names == ["adapt"]:
+        if interval != "auto":
+            raise UsageError("--estimator adapt has no interval; leave out --interval")
+        return _adaptation(rows, policies, learning.seed, self_normalized, gating)
     found = piwo.slates.compare(
         rows,
-        targets.named(rows),
-        estimators=None if estimator is None else comma_list([estimator]),
+        policies,
+        estimators=names or None,
         self_normalized=self_normalized,
         interval=interval,
         delta=delta,
     )
-    return Answer(_text(rows, found), _document(rows, found))
+    return slate_answer(rows, found, _gate(rows, found, gating))
 
 
-def _learned(log: SlateLog, learning: SlateLearning, out: Path, delta: float) -> Answer:
+def _gate(rows: SlateLog, found: SlateComparison, gating: SlateGate) -> Gated:
+    """Return what the evaluations say, and the gate if it was asked for."""
+    verdict = None
+    if gating.gate:
+        verdict = piwo.slates.gate(
+            rows,
+            found,
+            policies=gating.gate_policy or None,
+            at_least=gating.at_least,
+            independent_rows=gating.independent_rows,
+        )
+    return Gated(piwo.slates.decide(found, at_least=gating.at_least), verdict)
+
+
+def _choice(
+    log: SlateLog,
+    policies: Mapping[str, SlatePolicy],
+    learning: SlateLearning,
+    interval: str,
+    delta: float,
+    gating: SlateGate,
+) -> Answer:
+    """Value each policy by the assumption that a part of the rows chooses."""
+    each = delta / len(policies)
+    made: dict[str, SlateChoice] = {}
+    for name, policy in policies.items():
+        made[name] = piwo.slates.choose(
+            log,
+            policy,
+            holdout=learning.holdout,
+            interval=interval,
+            delta=each,
+            random_state=learning.seed,
+            name=name,
+        )
+    values = tuple(one.evaluation for one in made.values())
+    found = SlateComparison(values, {}, delta, each)
+    tried = {name: one.tried for name, one in made.items()}
+    return slate_answer(log, found, _gate(log, found, gating), tried=tried)
+
+
+def _adaptation(
+    log: SlateLog,
+    policies: Mapping[str, SlatePolicy],
+    seed: int,
+    self_normalized: bool,
+    gating: SlateGate,
+) -> Answer:
+    """Value each policy by user behaviors that are estimated."""
+    made: dict[str, SlateAdaptation] = {}
+    for name, policy in policies.items():
+        made[name] = piwo.slates.adapt(
+            log, policy, self_normalized=self_normalized, random_state=seed, name=name
+        )
+    values = tuple(one.evaluation for one in made.values())
+    found = SlateComparison(values, {}, values[0].delta, values[0].delta)
+    rules = {name: one.rules for name, one in made.items()}
+    return slate_answer(log, found, _gate(log, found, gating), rules=rules)
+
+
+def _learned(
+    log: SlateLog, learning: SlateLearning, out: Path, delta: float, gating: SlateGate
+) -> Answer:
     """Learn a policy, save it, and say what it is worth."""
     made = piwo.slates.learn(
         log,
@@ -318,112 +462,37 @@ def _learned(log: SlateLog, learning: SlateLearning, out: Path, delta: float) ->
         random_state=learning.seed,
     )
     one = made.evaluation
-    made.policy.save(out, {"evaluation": one.to_dict()})
+    gated = _gate(log, SlateComparison((one,), {}, delta, delta), gating)
+    closing = [f"saved to {out}", "", f"next: {command_line(['piwo', 'policy', 'show', str(out)])}"]
+    if gated.passed:
+        made.policy.save(out, {"evaluation": one.to_dict()})
+    elif out.exists():
+        closing = [f"the gate did not pass: kept the old {out}"]
+    else:
+        closing = [f"the gate did not pass: {out} was not written"]
     learned = made.policy.learned
     assert learned is not None
     learned_on = rows_text(learned["rows"])
     lines = [
+        gated.headline,
+        "",
         f"learned from {learned_on} of {log.source.name}, valued on {one.rows:,} others",
         "",
         *str(one).splitlines(),
+        *gated.lines,
         "",
-        f"saved to {out}",
-        "",
-        f"next: {command_line(['piwo', 'policy', 'show', str(out)])}",
+        *closing,
     ]
-    facts = {**_facts(log, len(log)), "context": list(log.columns.context)}
+    facts = {**facts_of(log, len(log)), "context": list(log.columns.context)}
     return Answer(
         "\n".join(map(visible, lines)),
         {
             "log": facts,
             "policy": str(out),
+            "saved": gated.passed,
             "learned_from": learned["rows"],
             "evaluation": one.to_dict(),
+            **gated.document,
         },
+        code=int(not gated.passed),
     )
-
-
-def _text(log: SlateLog, found: SlateComparison) -> str:
-    first = found.evaluations[0]
-    counted = f"{first.rows:,} rows"
-    if first.units is not None:
-        counted += f", {first.units:,} units"
-    lines = [
-        f"{visible(log.name)}: {counted}, {len(log.actions)} actions, up to {log.slots} slots",
-        f"logged: {number(first.logging_value)} a slate",
-        "",
-    ]
-    header = ["policy", "estimator", "value", "lower", "upper", "improvement, at least", "ESS"]
-    header += ["mean weight"]
-    cells = []
-    for one in found.evaluations:
-        ends = (one.value, one.lower, one.upper, one.improvement_lower, one.ess, one.mean_weight)
-        cells.append([one.name, one.estimator, *map(number, ends)])
-    lines += table(header, cells)
-    lines += ["", f"{first.interval} intervals, {_level(found)}"]
-    assumed = {one.estimator: one.assumption for one in found.evaluations}
-    lines += [f"{name} assumes: {text}" for name, text in assumed.items()]
-    lines += _unused(found)
-    notes: dict[str, list[str]] = {}
-    for one in found.evaluations:
-        for note in one.notes:
-            # the assumptions of estimators are above
-            if note.kind != "assumptions":
-                notes.setdefault(str(note), []).append(f"{one.name}, {one.estimator}")
-    for text, whose in notes.items():
-        about = "" if len(whose) == len(found.evaluations) else f"{'; '.join(whose)}: "
-        lines.append(f"note: {about}{text}")
-    lines += [f"note: {note}" for note in found.notes]
-    return "\n".join(map(visible, lines))
-
-
-def _unused(found: SlateComparison) -> list[str]:
-    """Return why estimators cannot be used, each reason once."""
-    lines = []
-    unused: dict[str, list[str]] = {}
-    for name, why in found.left_out.items():
-        for text in why.values():
-            unused.setdefault(text, []).append(name)
-    for text, names in unused.items():
-        about = ""
-        if len(names) < len(found.left_out):
-            about = f"{', '.join(names)}: "
-        lines.append(f"not used: {about}{text}")
-    return lines
-
-
-def _level(found: SlateComparison) -> str:
-    level = f"{100 * (1 - found.delta):.6g} %"
-    guarantees = {one.guarantee for one in found.evaluations}
-    if guarantees == {"none"}:
-        return "none of which could be given"
-    if "asymptotic" in guarantees:
-        return f"asymptotic, at {level}"
-    return f"which hold together with probability at least {level}, if their assumptions hold"
-
-
-def _document(log: SlateLog, found: SlateComparison) -> dict[str, Any]:
-    page = found.to_dict()
-    facts = _facts(log, found.evaluations[0].rows)
-    return {"log": facts, "policies": page.pop("evaluations"), **page}
-
-
-def _facts(log: SlateLog, rows: int) -> dict[str, Any]:
-    """Return what the log is, as JSON has it."""
-    columns = log.columns
-    return {
-        "source": log.source.name,
-        "rows": rows,
-        "actions": len(log.actions),
-        "slots": log.slots,
-        "columns": {
-            "slate": columns.slate,
-            "eligible": columns.eligible,
-            "reward": columns.reward,
-            "rewards": columns.rewards,
-            "unit": columns.unit,
-            "weight": columns.weight,
-            "user_behavior": columns.user_behavior,
-            "propensities": list(log.logger.numbers),
-        },
-    }

@@ -550,10 +550,19 @@ def _vacuous(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: 
     if made.guarantee != "finite-sample":
         return
     if (made.lower is None or made.lower <= low) and (made.upper is None or made.upper >= high):
-        yield Note(
-            "the interval is vacuous: this log says nothing about this policy at this delta",
-            kind="vacuous",
-        )
+        yield vacuous_note()
+
+
+def vacuous_note() -> Note:
+    """Return the note on an interval that is all that the value can be.
+
+    >>> vacuous_note().kind
+    'vacuous'
+    """
+    return Note(
+        "the interval is vacuous: this log says nothing about this policy at this delta",
+        kind="vacuous",
+    )
 
 
 def _of_the_method(made: Evaluation, found: PolicyResult) -> Iterator[Note]:

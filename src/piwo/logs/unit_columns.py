@@ -27,13 +27,17 @@ from piwo.messages import Note, argument
 from piwo.sources.source import Fragment, decoded, type_family
 
 __all__ = [
+    "FEWEST",
+    "REPEATED",
     "SampleUnits",
     "UnitColumn",
     "UnitState",
     "candidates",
+    "dependent_note",
     "dependent_rows",
     "repeated_persons",
     "unit_columns",
+    "with_rows",
 ]
 
 _MOST_COLUMNS = 3
@@ -42,9 +46,9 @@ _SAMPLE = 1024
 """Units that are followed: those with the smallest numbers, a random sample."""
 _CELLS = 8
 """Rows of a unit are counted by their action, or by one of 8 groups of actions."""
-_REPEATED = 1.05
+REPEATED = 1.05
 """Fewer rows a unit are rows of their own, but for accidents."""
-_FEWEST = 10
+FEWEST = 10
 """Fewer values are kinds, such as mobile and desktop, and not units."""
 _FAR, _SPREAD = 4.0, 2.0
 """Standard errors above chance; the second number is of those that units themselves show."""
@@ -114,7 +118,7 @@ def unit_columns(log: Log) -> tuple[UnitColumn, ...]:
     found: list[UnitColumn] = []
     for name, state in zip(names, states, strict=True):
         each = state.rows_each
-        if len(state.keys) >= _FEWEST and each > _REPEATED:
+        if len(state.keys) >= FEWEST and each > REPEATED:
             z, dependent = state.dependence()
             found.append(UnitColumn(name, is_person(name), each, z, dependent))
     return tuple(found)
@@ -146,6 +150,15 @@ def dependent_rows(log: Log) -> Note | None:
     one = repeated_persons(log)
     if one is None:
         return None
+    return dependent_note(one)
+
+
+def dependent_note(one: UnitColumn) -> Note:
+    """Return the note that rows with one value of a column depend on each other.
+
+    >>> dependent_note(UnitColumn("user_id", True, 3.0, None, False)).kind
+    'dependent-rows'
+    """
     return Note(
         f"{one.repeats}: declare {argument('unit', one.column)}, or say "
         f"{argument('independent_rows', value=True)}",
@@ -293,19 +306,27 @@ class SampleUnits(Task[tuple[UnitState, ...]]):
             action = schema.actions.codes(record[schema.columns.action], schema.columns.action)
             reward = rewards(record, schema, rows)
             for i, name in enumerate(self.names):
-                values = decoded(record[name])
-                found[i] = _with_rows(found[i], values, name, action, reward)
+                found[i] = with_rows(found[i], record[name], name, action, reward)
         return tuple(found)
 
 
-def _with_rows(
+def with_rows(
     state: UnitState,
     values: pa.Array,
     name: str,
     action: npt.NDArray[np.int32],
     reward: Floats,
 ) -> UnitState:
-    """Return a sample with some rows added."""
+    """Return a sample with some rows added.
+
+    Args:
+        state: the sample.
+        values: (n,) of the column; rows without a value are skipped.
+        name: of the column.
+        action: (n,) codes.
+        reward: (n,) rewards.
+    """
+    values = decoded(values)
     present = pc.is_valid(values)
     if type_family(values.type) == "text":
         # An empty text is no id either.

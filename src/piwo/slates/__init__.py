@@ -10,6 +10,7 @@ from piwo.slates.acting import SlateDecisions
 from piwo.slates.adapting import SlateAdaptation, adapt
 from piwo.slates.choose import SlateChoice, choose
 from piwo.slates.compare import SlateComparison, compare
+from piwo.slates.decision import decide, gate
 from piwo.slates.estimators import ESTIMATORS, SlateEstimator
 from piwo.slates.evaluate import evaluate
 from piwo.slates.exploring import EpsilonSlate
@@ -59,7 +60,9 @@ __all__ = [
     "by_position",
     "choose",
     "compare",
+    "decide",
     "evaluate",
+    "gate",
     "is_slate_file",
     "learn",
     "load",

@@ -145,21 +145,13 @@ def adapt(
     )
     (state,) = reduce_slates(log, [task])
     shown_as = name or type(policy).__name__
-    found = finished(log, policy, task, state, "normal", 0.05, bool(self_normalized), shown_as)
     unknown = Note(
         f"user behaviors were estimated by trees, for each of {folds} parts of the rows from the "
         "others; they trade bias for variance, and no interval counts that bias",
         kind="chosen",
     )
-    found = replace(
-        found,
-        lower=None,
-        upper=None,
-        lower_raw=None,
-        upper_raw=None,
-        improvement_lower=None,
-        guarantee="none",
-        no_interval=found.no_interval or unknown,
+    found = finished(
+        log, policy, task, state, "none", _DELTA, bool(self_normalized), shown_as, unproved=unknown
     )
     rules = tuple(tuple(tree.rules(features.names)) for tree in model.trees)
     return SlateAdaptation(found, rules)
@@ -167,6 +159,8 @@ def adapt(
 
 _LEAST = 50
 """Fewest rows of a leaf."""
+_DELTA = 0.05
+"""Of no interval; the field of the result needs a number."""
 
 
 def _require_fit(log: SlateLog) -> None:

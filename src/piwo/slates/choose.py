@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.messages import Note, argument
 from piwo.records import Record
@@ -44,6 +45,7 @@ def choose(
     interval: str = "auto",
     delta: float = 0.05,
     random_state: int = 0,
+    name: str | None = None,
 ) -> SlateChoice:
     """Return the value by the strongest assumption that one part of the rows does not contradict.
 
@@ -66,6 +68,7 @@ def choose(
         interval: see `piwo.slates.evaluate`.
         delta: error probability, of the intervals to choose by together, and of the result.
         random_state: seed of the split.
+        name: what to call the policy in the result.
 
     Returns:
         A `SlateChoice`.
@@ -84,13 +87,14 @@ def choose(
 
     Source: Su, Srinath, Krishnamurthy 2020 (arXiv 2002.07729), the rule.
     """
+    check_kind("log", log, SlateLog, "; piwo.slates.read makes one")
     if not log.bounded:
         raise UsageError(
             "rewards have no upper end, so intervals have none, and no assumption can be "
             f"contradicted; declare {argument('reward_range', '(lo, hi)')}, or choose one yourself"
         )
     parts = log.split(holdout, random_state)
-    name = type(policy).__name__
+    name = name or type(policy).__name__
     tried = compare(
         parts.train, {name: policy}, estimators=estimators, interval=interval, delta=delta
     ).evaluations

@@ -116,16 +116,27 @@ def compare(
             found.append(
                 finished(log, policy, task, state, settled, each, bool(self_normalized), name)
             )
-    notes = []
-    if len(found) > 1:
-        notes.append(
-            Note(
-                "estimators differ in what they assume: choose by the assumption, not by the "
-                f"answer; the {len(found)} intervals have delta {each:.4g} each",
-                kind="assumptions",
-            )
+    return SlateComparison(tuple(found), left_out, delta, each, _notes_on(found, each))
+
+
+def _notes_on(found: Sequence[SlateEvaluation], each: float) -> tuple[Note, ...]:
+    """Return the notes on all evaluations together.
+
+    Args:
+        found: the evaluations.
+        each: delta of one interval.
+    """
+    parts = []
+    if len({one.estimator for one in found}) > 1:
+        parts.append(
+            "estimators differ in what they assume: choose by the assumption, not by the answer"
         )
-    return SlateComparison(tuple(found), left_out, delta, each, tuple(notes))
+    # what each of several intervals pays for the others concerns nobody if there is none
+    if len(found) > 1 and any(one.no_interval is None for one in found):
+        parts.append(f"delta is shared by {len(found)} intervals, {each:.4g} each")
+    if not parts:
+        return ()
+    return (Note("; ".join(parts), kind="assumptions"),)
 
 
 def _usable(

@@ -61,6 +61,9 @@ class SlateEstimator:
     """Whether it weights the reward of the whole slate, so that there is one weight a row."""
     negative: bool = False
     """Whether weights may be negative."""
+    strength: int = 0
+    """How much it assumes, to list estimators from the weakest assumption on; 0: nothing of the
+    rewards."""
 
     def check(self, log: SlateLog, target: SlatePolicy) -> None:
         """Raise unless the log and the target have what it needs.
@@ -194,6 +197,7 @@ _ALL = (
     ),
     SlateEstimator(
         name="independent",
+        strength=4,
         assumption="the reward of a slot depends on its position and its own action alone",
         source="Li et al. 2018 (arXiv 1804.10488), item-position model",
         weigh=_independent,
@@ -201,6 +205,7 @@ _ALL = (
     ),
     SlateEstimator(
         name="cascade",
+        strength=1,
         assumption="the reward of a slot depends on its own action and those above it, not below",
         source="McInerney et al. 2020 (arXiv 2007.12986), reward-interaction IPS",
         weigh=_cascade,
@@ -208,6 +213,7 @@ _ALL = (
     ),
     SlateEstimator(
         name="adaptive",
+        strength=2,
         assumption="the column of user behaviors says rightly, row by row, what the reward of a "
         "slot depends on, and does not depend on the slate that was shown",
         source="Kiyohara et al. 2023 (arXiv 2306.15098), with known behaviors",
@@ -216,6 +222,7 @@ _ALL = (
     ),
     SlateEstimator(
         name="pseudo-inverse",
+        strength=3,
         assumption="the reward of the slate is a sum of unknown parts, each of one slot and its "
         "action, and the logger can show every slate that the target shows",
         source="Swaminathan et al. 2017 (arXiv 1605.04812)",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,14 +15,14 @@ from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.checks import check_delta, check_flag, check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.contradiction import beyond_range, empty_ends
+from piwo.evaluation.result import improvement_in_units
 from piwo.intervals.deadline import plain_bets
 from piwo.intervals.point import mean_of_credits
 from piwo.intervals.weight_sums import effective_size
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import require_columns
-from piwo.logs.person_columns import undeclared_units
-from piwo.logs.provable import unit_note, unprovable
+from piwo.logs.provable import unprovable
 from piwo.logs.split import HeldOut
 from piwo.messages import Note, argument
 from piwo.reductions import MomentState, PolicyState
@@ -30,33 +30,34 @@ from piwo.reductions.blocks import Partition
 from piwo.scores.slot_weights import least_of_product, least_of_ranking
 from piwo.slates.estimators import SlateEstimator, slate_estimator
 from piwo.slates.log import SlateLog
+from piwo.slates.notes import few_of, notes_on, outside_notes, vacuous_notes
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.provenance import overlap_of
 from piwo.slates.result import SlateEvaluation, SlotValue
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.sources.clusters import Cluster
-from piwo.visible import rows_text
 
 __all__ = [
+    "Gains",
     "bounds_of",
     "check_target",
     "evaluate",
     "finished",
+    "gains_of",
     "mean_credit",
+    "most_of",
     "never_logged",
     "no_value_left",
-    "notes_on",
     "reason_against",
     "settled_interval",
     "shares_rows",
     "shown_of",
     "sums_for",
+    "too_much",
     "weight_p",
 ]
 
 INTERVALS = ("auto", "deadline", "mixture", "normal")
-_FEW = 5
-"""How many labels a message lists."""
 
 
 def evaluate(
@@ -177,6 +178,7 @@ def finished(
     delta: float,
     self_normalized: bool,
     name: str,
+    unproved: Note | None = None,
 ) -> SlateEvaluation:
     """Return the evaluation of one policy by one estimator, from the sums.
 
@@ -189,6 +191,7 @@ def finished(
         delta: error probability.
         self_normalized: whether means of weighted rewards are divided by mean weights.
         name: of the policy.
+        unproved: why no interval is made; None: one is, if nothing speaks against it.
     """
     chosen, alpha, shift = task.estimator, task.alpha, task.shift
     value, error = mean_credit(state)
@@ -198,22 +201,25 @@ def finished(
     sums = state.policy.moments
     p_value = weight_p(log, state, shift)
     never = never_logged(log, policy, state)
-    why_not = reason_against(log, policy, chosen, p_value, settled, never)
-    raw, better, no_interval = bounds.Interval(None, None), None, why_not
+    why_not = reason_against(log, policy, chosen, p_value, settled, never) or unproved
+    raw, gains, no_interval = bounds.Interval(None, None), Gains(), why_not
     if why_not is None:
-        raw, better = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
-        no_interval = no_value_left(log, raw, settled, log.scale)
+        raw = bounds_of(state.policy, settled, delta, shift, log.bounded, value, error)
+        gains = gains_of(log, state.policy, settled, delta, shift)
+        no_interval = no_value_left(log, raw, settled, log.scale) or too_much(gains, log.scale)
     reported = shown_of(log, raw)
     if no_interval is not None:
-        reported, better = bounds.Interval(None, None), None
+        reported = bounds.Interval(None, None)
+        if no_interval.kind != "beyond-range":
+            gains = Gains()
     by_slot = _slots(log, state, self_normalized)
     if why_not is not None and why_not.kind == "unsupported":
         # the weights are not those of the target
         value, error, by_slot = None, None, ()
     guarantee = "asymptotic" if settled == "normal" else "finite-sample"
-    outside: tuple[Note, ...] = ()
+    remarks: tuple[Note, ...] = vacuous_notes(reported, most_of(log))
     if no_interval is None:
-        outside = _outside(value, raw.lower, raw.upper, sums.w / sums.total)
+        remarks += outside_notes(value, raw.lower, raw.upper, sums.w / sums.total)
     return SlateEvaluation(
         name=name,
         estimator=chosen.name,
@@ -236,14 +242,16 @@ def finished(
         max_weight=sums.max_weight,
         ess=None if chosen.negative else effective_size(sums.w, sums.w2),
         logging_value=sums.reward / sums.total * log.scale,
-        improvement_lower=_in_units(better, log),
+        improvement_lower=improvement_in_units(gains.lower, log.scale),
+        improvement_upper=improvement_in_units(gains.upper, log.scale),
         propensity_p=p_value,
         by_slot=by_slot,
         no_interval=no_interval,
         notes=(
             *notes_on(log, policy, task, state, settled, no_interval, never, self_normalized),
-            *outside,
+            *remarks,
         ),
+        logger=log.learning,
         unit=log.columns.unit,
         units=None if log.columns.unit is None else sums.rows,
     )
@@ -258,13 +266,10 @@ def check_target(log: SlateLog, policy: Any) -> None:
     require_columns(needed, log.source.schema.names, "slate policy")
     lost = policy.unknown(log.actions)
     if lost:
-        few = _listed(lost)
-        if len(lost) > _FEW:
-            few += ", ..."
         raise UsageError(
-            f"the policy has {len(lost)} actions that the log's list of {len(log.actions)} lacks: "
-            f"{few}; pass {argument('actions', '[...]')} with every action that could have been "
-            "shown, logged or not"
+            f"the policy has {len(lost)} actions that the log's list of {len(log.actions)} "
+            f"lacks: {few_of(lost)}; pass {argument('actions', '[...]')} with every action that "
+            "could have been shown, logged or not"
         )
     # of a longer order of preference the first eligible labels are shown
     chosen = policy.orders and log.columns.eligible is not None
@@ -349,13 +354,13 @@ def bounds_of(
     bounded: bool,
     value: float | None,
     error: float | None,
-) -> tuple[bounds.Interval, float | None]:
-    """Return the raw interval on the unit scale, and the lower bound on the improvement.
+) -> bounds.Interval:
+    """Return the raw interval on the unit scale.
 
     Args:
         state: bet sums of credits to which `shift` was added.
         interval: the method.
-        delta: of both ends together, and of the improvement.
+        delta: of both ends together.
         shift: B.
         bounded: whether rewards have an upper end.
         value: the estimate, for "normal".
@@ -363,20 +368,76 @@ def bounds_of(
     """
     if interval == "normal":
         if value is None:
-            return bounds.Interval(None, None, "asymptotic"), None
-        return bounds.normal_interval(value, error, delta), None
-    whole = bounds.log_inv_delta(delta)
+            return bounds.Interval(None, None, "asymptotic")
+        return bounds.normal_interval(value, error, delta)
     if not bounded:
-        low = _lower_end(state, "value", whole, interval) - shift
-        return bounds.Interval(low, None), None
+        low = _lower_end(state, "value", bounds.log_inv_delta(delta), interval) - shift
+        return bounds.Interval(low, None)
     # delta / 2 for each side
     half = bounds.log_inv_delta(delta, statements=2)
     low = _lower_end(state, "value", half, interval) - shift
-    # V = 1 - E Z, so V <= 1 - (LB(E[Z + B]) - B)
-    high = 1.0 + shift - _lower_end(state, "loss", half, interval)
-    # the bound on E[Y + 1 - R + B], less 1 + B
-    better = _lower_end(state, "improvement", whole, interval) - 1.0 - shift
-    return bounds.Interval(low, high), better
+    return bounds.Interval(low, _upper_end(state, half, interval, shift))
+
+
+def _upper_end(state: PolicyState, log_inv_delta: float, interval: str, shift: float) -> float:
+    """Return the upper bound on the value: V = 1 - E Z, so V <= 1 - (LB(E[Z + B]) - B)."""
+    return 1.0 + shift - _lower_end(state, "loss", log_inv_delta, interval)
+
+
+@dataclass(frozen=True)
+class Gains:
+    """Bounds on the value minus the logger's, on the unit scale; None: there is none."""
+
+    lower: float | None = None
+    upper: float | None = None
+
+
+def gains_of(log: SlateLog, state: PolicyState, interval: str, delta: float, shift: float) -> Gains:
+    """Return finite-sample bounds on the improvement over the logger.
+
+    They hold if the estimator's assumption does, and each is a statement of its own. With an
+    asymptotic interval of the value they are those of the mixture. The lower one is from value and
+    logged reward of the same rows; the upper one from bounds on each, at delta / 2.
+
+        LB(E[Y + 1 - R + B]) - 1 - B <= v(pi) - v(mu)
+        v(pi) - v(mu) <= min(1, 1 + B - LB(E[Z + B])) - LB(E R)
+
+    Args:
+        log: the rows.
+        state: bet sums of credits to which `shift` was added.
+        interval: the method.
+        delta: of each bound.
+        shift: B.
+    """
+    if not log.bounded or unprovable(log.roles, log.learning, ()) is not None:
+        return Gains()
+    how = "mixture" if interval == "normal" else interval
+    lower = _lower_end(state, "improvement", bounds.log_inv_delta(delta), how) - 1.0 - shift
+    half = bounds.log_inv_delta(delta, statements=2)
+    n, earned = state.moments.rows, state.moments.reward
+    # no value is above 1
+    highest = min(1.0, _upper_end(state, half, how, shift))
+    upper = highest - bounds.logged_value_lower(earned, n, half)
+    if upper < lower:
+        # they say nothing together
+        return Gains(lower)
+    return Gains(lower, upper)
+
+
+def too_much(gains: Gains, unit: float) -> Note | None:
+    """Return why a bound on the improvement is not believed: no value is that high; None if it is.
+
+    Args:
+        gains: on the unit scale.
+        unit: what 1 on the unit scale is worth.
+    """
+    if gains.lower is None or gains.lower <= 1.0:
+        return None
+    return Note(
+        "at this delta the rows contradict their propensities, or the assumption: the improvement "
+        f"would be at least {gains.lower * unit:.4g}, and values lie in [0, {unit:.4g}]",
+        kind="contradicted",
+    )
 
 
 def no_value_left(log: SlateLog, raw: bounds.Interval, interval: str, unit: float) -> Note | None:
@@ -388,7 +449,7 @@ def no_value_left(log: SlateLog, raw: bounds.Interval, interval: str, unit: floa
         interval: the method.
         unit: what 1 on the unit scale is worth.
     """
-    most = _most(log)
+    most = most_of(log)
     if raw.guarantee == "asymptotic":
         return beyond_range(raw, interval, most, lambda end: end * unit)
     what = empty_ends(raw, most, lambda end: end * unit)
@@ -403,10 +464,10 @@ def no_value_left(log: SlateLog, raw: bounds.Interval, interval: str, unit: floa
 
 def shown_of(log: SlateLog, raw: bounds.Interval) -> bounds.Interval:
     """Return an interval without what the range of rewards rules out, on the unit scale."""
-    return raw.reported(0.0, _most(log))
+    return raw.reported(0.0, most_of(log))
 
 
-def _most(log: SlateLog) -> float:
+def most_of(log: SlateLog) -> float:
     """Return the highest possible value on the unit scale."""
     return 1.0 if log.bounded else math.inf
 
@@ -521,7 +582,7 @@ def reason_against(
     """
     if never and estimator.negative:
         return Note(
-            f"the target shows actions that the logger does not ({_listed(never)}), and no "
+            f"the target shows actions that the logger does not ({few_of(never)}), and no "
             "estimate with weights that may be negative is valid then; use another estimator",
             kind="unsupported",
         )
@@ -564,110 +625,3 @@ def shares_rows(log: SlateLog, other: Any) -> bool:
     if isinstance(mine, HeldOut) and isinstance(theirs, HeldOut):
         return replace(mine, test=not mine.test) != theirs
     return True
-
-
-def notes_on(
-    log: SlateLog,
-    policy: SlatePolicy,
-    task: SlateSums,
-    state: SlateState,
-    interval: str,
-    why_not: Note | None,
-    never: Sequence[Label],
-    self_normalized: bool = False,
-) -> tuple[Note, ...]:
-    """Return what a reader must know, the most important first.
-
-    Args:
-        log: the rows.
-        policy: the target.
-        task: what was summed.
-        state: its sums.
-        interval: the method.
-        why_not: why there is no interval.
-        never: of `never_logged`.
-        self_normalized: whether the estimate is.
-    """
-    estimator, shift = task.estimator, task.shift
-    notes = []
-    if why_not is not None:
-        notes.append(why_not)
-    notes.append(Note(f"assumes: {estimator.assumption}", kind="assumptions"))
-    if state.lengths_differ:
-        notes.append(
-            Note(
-                "assumes that the number of slots, which differs between rows, does not depend on "
-                "the actions that are shown, and that the target fills as many",
-                kind="lengths",
-            )
-        )
-    if never and not estimator.negative:
-        estimate = "nor does the estimate"
-        if self_normalized:
-            estimate = "and the estimate takes them to be like its other actions"
-        notes.append(
-            Note(
-                f"the target shows actions that were never logged ({_listed(never)}): the lower "
-                f"bound does not count what it earns by them, {estimate}",
-                kind="unsupported",
-            )
-        )
-    notes += _of_rows(log, policy, interval, why_not)
-    if why_not is None and interval == "normal":
-        notes.append(Note("the interval is asymptotic: not valid at every n", kind="asymptotic"))
-    if why_not is None and shift > 0 and interval != "normal":
-        notes.append(
-            Note(
-                f"weights may be negative, down to -{shift:.4g}: the bounds are those of credits "
-                "shifted by that, and wider",
-                kind="shifted",
-            )
-        )
-    return tuple(notes)
-
-
-def _of_rows(log: SlateLog, policy: SlatePolicy, interval: str, why_not: Note | None) -> list[Note]:
-    """Return the notes on what is assumed of the rows."""
-    columns, notes = log.roles, []
-    if columns.unit is not None:
-        notes.append(unit_note(columns.unit))
-    if why_not is None and interval == "deadline":
-        assumed = "assumes independent rows and a fixed logger"
-        if columns.unit is not None:
-            assumed = "assumes a fixed logger"
-        notes.append(Note(assumed, kind="independent-rows"))
-    notes += undeclared_units(columns, log.source.schema)
-    # Rows that seem to contradict their propensities may be those that the policy was learned from.
-    open_question = why_not is None or why_not.kind == "contradicted"
-    if policy.learned is not None and policy.learned_from is None and open_question:
-        rows, source = policy.learned["rows"], policy.learned["source"]
-        how = overlap_of(log, policy).how or "its file does not hold them"
-        notes.append(
-            Note(
-                f"assumes that these are other rows than the {rows_text(rows)} of {source!r} from "
-                f"which the policy was learned: {how}",
-                kind="learned-elsewhere",
-            )
-        )
-    return notes
-
-
-def _listed(labels: Sequence[Label]) -> str:
-    return ", ".join(map(repr, labels[:_FEW]))
-
-
-def _outside(
-    value: float | None, low: float | None, high: float | None, mean_weight: float
-) -> tuple[Note, ...]:
-    """Return the note on an estimate outside its interval, if it is."""
-    below = value is not None and low is not None and value < low
-    above = value is not None and high is not None and value > high
-    if not (below or above):
-        return ()
-    return (
-        Note(
-            f"the estimate lies outside the interval, because the mean weight is {mean_weight:.4g} "
-            f"and not 1; {argument('self_normalized', value=True)} corrects for that",
-            kind="outside",
-        ),
-    )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
+from piwo.bounds.interval import Guarantee, Interval
 from piwo.checks import check_count, check_delta, check_kind
 from piwo.errors import UsageError
 from piwo.evaluation.record import ends_text
+from piwo.evaluation.result import improvement_in_units
 from piwo.logs.columns import Columns
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
@@ -20,16 +23,18 @@ from piwo.slates.estimators import ESTIMATORS
 from piwo.slates.evaluate import (
     bounds_of,
     check_target,
+    gains_of,
     mean_credit,
     never_logged,
     no_value_left,
-    notes_on,
     reason_against,
     settled_interval,
     shown_of,
+    too_much,
     weight_p,
 )
 from piwo.slates.log import SlateLog
+from piwo.slates.notes import notes_on, vacuous_notes
 from piwo.slates.policies import Factored
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
@@ -41,6 +46,10 @@ from piwo.visible import number, visible_lines
 __all__ = ["PositionValue", "Positions", "by_position", "position_log"]
 
 _NAMES = ("action", "reward", "propensity")
+_GUARANTEES: Mapping[str, Guarantee] = MappingProxyType(
+    {"deadline": "finite-sample", "mixture": "finite-sample", "normal": "asymptotic"}
+)
+"""Interval -> what it promises, if the assumption holds."""
 
 
 @dataclass(frozen=True)
@@ -303,6 +312,7 @@ def by_position(
     why_not = reason_against(log, policy, estimator, p_value, settled, never)
     found: list[PositionValue] = []
     left_out: list[Note] = []
+    vacuous: list[Note] = []
     for place, state in enumerate(states):
         # declared slots that no slate of this log has
         if state.policy.moments.rows:
@@ -310,27 +320,34 @@ def by_position(
             if why_not is None:
                 one, none = _with_bounds(one, log, state, settled, delta / log.slots)
                 if none is not None:
-                    left_out.append(Note(f"position {one.position}: {none.template}", none.kind))
+                    left_out.append(_at(one.position, none))
+                ends = Interval(one.lower, one.upper, _GUARANTEES[settled])
+                vacuous += [_at(one.position, note) for note in vacuous_notes(ends, log.largest)]
             found.append(one)
     contradicted = [note for note in left_out if note.kind == "contradicted"]
     if contradicted or 0 < len(found) == len(left_out):
         # what the rows contradict concerns all positions
-        why_not, left_out = (contradicted or left_out)[0], []
+        why_not, left_out, vacuous = (contradicted or left_out)[0], [], []
         found = [replace(one, lower=None, upper=None, improvement_lower=None) for one in found]
-    guarantee = "asymptotic" if settled == "normal" else "finite-sample"
     return Positions(
         name=shown_as,
         positions=tuple(found),
         delta=delta,
         interval=settled,
-        guarantee=guarantee if why_not is None else "none",
+        guarantee=_GUARANTEES[settled] if why_not is None else "none",
         propensity_p=p_value,
         no_interval=why_not,
         notes=(
             *notes_on(log, policy, first, states[0], settled, why_not, never),
             *left_out,
+            *vacuous,
         ),
     )
+
+
+def _at(position: int, note: Note) -> Note:
+    """Return a note on one position."""
+    return Note(f"position {position}: {note.template}", note.kind)
 
 
 def _position(
@@ -364,8 +381,9 @@ def _with_bounds(
     """Return the value of one position with its bounds; or without, and why."""
     unit = log.largest if log.bounded else 1.0
     value, error = mean_credit(state)
-    raw, better = bounds_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
-    why_not = no_value_left(log, raw, interval, unit)
+    raw = bounds_of(state.policy, interval, delta, 0.0, log.bounded, value, error)
+    gains = gains_of(log, state.policy, interval, delta, 0.0)
+    why_not = no_value_left(log, raw, interval, unit) or too_much(gains, unit)
     if why_not is not None:
         return one, why_not
     ends = shown_of(log, raw)
@@ -373,6 +391,6 @@ def _with_bounds(
         one,
         lower=None if ends.lower is None else ends.lower * unit,
         upper=None if ends.upper is None else ends.upper * unit,
-        improvement_lower=None if better is None else better * unit,
+        improvement_lower=improvement_in_units(gains.lower, unit),
     )
     return made, None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from piwo.bounds.propensity_test import SUSPICIOUS
-from piwo.evaluation.record import ends_text
+from piwo.evaluation.record import compared_with, ends_text
 from piwo.messages import Note
 from piwo.records import Record
 from piwo.visible import number, visible_lines
@@ -83,7 +83,9 @@ class SlateEvaluation(Record):
     logging_value: float
     """Mean value of the logged slates."""
     improvement_lower: float | None
-    """Lower bound (at delta) on the value minus the logger's."""
+    """Lower bound (at delta) on the value minus the logger's, if the assumption holds; above 0:
+    certified better under it. It has a finite-sample guarantee whatever the interval. None: there
+    is none, as for rewards without an upper end."""
     propensity_p: float
     """p-value of "propensities are not too small", valid at any n."""
     by_slot: tuple[SlotValue, ...]
@@ -96,11 +98,35 @@ class SlateEvaluation(Record):
     """The column of units, each of which counts the same; None: rows do."""
     units: int | None = None
     """The number of units."""
+    logger: str | None = None
+    """The declared logger, "fixed" or "learning"; None: not declared."""
+    improvement_upper: float | None = None
+    """Upper bound (at delta) on that difference; None: there is none, also where the two cross."""
 
     @property
     def bounds_hold(self) -> bool:
         """Whether it has finite-sample bounds, given the assumption."""
         return self.guarantee == "finite-sample" and self.propensity_p >= SUSPICIOUS
+
+    @property
+    def in_sample(self) -> bool:
+        """Whether the policy was learned from these rows, so that it has no bounds."""
+        return self.no_interval is not None and self.no_interval.kind == "in-sample"
+
+    @property
+    def certified_better(self) -> bool:
+        """Whether the policy is certified better than the logging policy, given the assumption."""
+        gain = self.improvement_lower
+        return gain is not None and gain > 0 and self.propensity_p >= SUSPICIOUS
+
+    @property
+    def over(self) -> str:
+        """What the improvement is over, in words."""
+        return compared_with(None, self.logger)
+
+    def reaches(self, at_least: float) -> bool:
+        """Whether the value is certified to be at least this, by the lower end of the interval."""
+        return self.bounds_hold and self.lower is not None and self.lower >= at_least
 
     def __str__(self) -> str:
         value = "not defined" if self.value is None else number(self.value)
