@@ -205,9 +205,8 @@ def main(folder: Path) -> None:
 def written(made: Summary | piwo.Watch, page: Path) -> str:
     """Write the page of a result, and return what it says first."""
     if isinstance(made, piwo.Watch):
-        headline = made.headline(VISITS)
-        write_looks(made.looks, page, headline, made.notes, units=VISITS)
-        return headline
+        write_looks(made, page, units=VISITS)
+        return made.headline(VISITS)
     write(made, page)
     return made.decision.sentence
 

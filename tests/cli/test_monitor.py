@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -234,7 +235,7 @@ def test_labels_of_the_first_look_hold_later(piwo: Command) -> None:
 def test_a_missing_state_without_a_log_is_an_error(piwo: Command) -> None:
     refused(piwo("monitor", "--state", "none.piwo"), "none.piwo")
     with pytest.raises(FileError):
-        library.Watch.history("none.piwo")
+        library.evaluation.WatchHistory.load("none.piwo")
 
 
 def test_tables_in_memory_have_no_names(tmp_path: Path) -> None:
@@ -259,7 +260,7 @@ def test_units_are_words_of_one_call_in_answer_table_page_and_python(
     refused(piwo("monitor", "d.csv", *OPTIONS, "--per", 0), "--per is 0")
     assert not Path("m.piwo").exists()
     ran = piwo("monitor", "d.csv", *OPTIONS, *words, "--html", "page.html")
-    (look,) = library.Watch.history("m.piwo")
+    (look,) = library.evaluation.WatchHistory.load("m.piwo").looks
     (found,) = look.policies
     # the digits of the report's sentence: the last is a tenth of the distance to the estimate
     shown = library.Units("clicks", 100, "visits")
@@ -272,13 +273,13 @@ def test_units_are_words_of_one_call_in_answer_table_page_and_python(
     page = Path("page.html").read_text()
     assert f"constant:B earns at least {least} more per 100 visits" in page
     assert f"now: {100 * found.value:.4g} clicks per 100 visits" in page
-    assert f"<td>{100 * found.improvement_lower:.4g}</td>" in page
+    assert f'data-label="improvement, at least">{100 * found.improvement_lower:.4g}</td>' in page
     # The state is the same without them, and so are the numbers of --json.
     plain = piwo("monitor", "--state", "m.piwo", "--json").document
     named = piwo("monitor", "--state", "m.piwo", *words, "--json").document
     assert plain["looks"] == named["looks"]
     assert named["units"] == {"unit": "clicks", "per": 100.0, "decisions": "visits"}
-    assert named["headline"].endswith("3,200 visits")
+    assert named["headline"].startswith(said)
     watch = library.Watch.load("m.piwo", {"constant:B": Constant("B", ["A", "B"])})
     assert watch.headline(shown).startswith(said)
     with pytest.raises(library.UsageError, match="units"):
@@ -301,7 +302,77 @@ def test_a_monitor_of_costs_says_that_they_are_less(piwo: Command) -> None:
     page = Path("page.html").read_text()
     assert f"V{said.format(' in euros', '100 visits')[1:]}." in page
     assert page.count("(minus the cost in euros per 100 visits)") == 3
-    assert "earned" not in page
-    (look,) = library.Watch.history("m.piwo")
+    assert " earned" not in page
+    (look,) = library.evaluation.WatchHistory.load("m.piwo").looks
     assert look.policies[0].cost
     assert f"1 look on {look.date}, 3,200 visits" in page
+
+
+def test_without_a_log_the_last_look_is_shown_as_it_was(piwo: Command) -> None:
+    table = rows(3)
+    words = (*OPTIONS, "--policy", "constant:A", "--deadline", "30d", "--at-least", "0.01")
+    shown = ("--unit-name", "clicks", "--per", 100, "--row-name", "visits")
+    for number in range(3):
+        day(table, number).to_csv(f"{number}.csv", index=False)
+        when = ("--date", f"2026-11-0{number + 1}")
+        ran = piwo("monitor", f"{number}.csv", *words, *when, *shown, "--html", "a.html")
+    again = piwo("monitor", "--state", "m.piwo", *shown, "--html", "b.html")
+    assert again.code == ran.code
+    assert again.out.replace("b.html", "a.html") == ran.out
+    assert Path("a.html").read_text() == Path("b.html").read_text()
+    for text in (
+        "constant:B",
+        "improvement, at least",
+        "deadline  2026-12-01, 30 days after the first look",
+        "delta 0.05, 0.025 for each of 2 policies",
+        "a value of at least 0.01, in the reward's unit",
+        "assumes   that the logged propensities are right",
+        "bets      mixture, planned for any number of visits",
+    ):
+        assert text in again.out
+    full = piwo("monitor", "--state", "m.piwo", "--json").document
+    assert set(full["terms"]) == {"asked", "deadline", "holds", "bets", "assumes"}
+    assert full["deadline"] == "30d"
+    history = library.evaluation.WatchHistory.load("m.piwo")
+    assert history.headline() == full["headline"]
+    assert history.rest == "the deadline is 2026-12-01"
+
+
+def test_the_page_says_what_it_promises_and_assumes(piwo: Command) -> None:
+    rows(1).to_csv("0.csv", index=False)
+    piwo("monitor", "0.csv", *OPTIONS, "--deadline", 500, "--html", "m.html")
+    page = Path("m.html").read_text()
+    (summary,) = [line for line in page.splitlines() if "What this promises" in line]
+    assert summary.startswith("<details><summary>What this promises and assumes; the deadline is ")
+    assert "that the logged propensities are right, that rewards are in [0, 1]" in summary
+    assert "at all looks together, hold with probability at least 95 %" in summary
+    for key in ("estimate", "policy", "certified", "deadline", "bets"):
+        assert page.count(f'id="term-{key}"') == page.count(f'aria-describedby="term-{key}"') == 1
+    assert "<details><summary>Terms</summary>" in page
+
+
+def test_the_next_line_of_a_stop_can_be_run(piwo: Command) -> None:
+    table = rows(1).rename(columns={"action": "the item", "reward": "click", "propensity": "p"})
+    table.to_csv("my log.csv", index=False)
+    columns = ("--action", "the item", "--reward", "click", "--propensity", "p")
+    words = ("--state", "m.piwo", "--policy", "constant:A", "--deadline", DAY)
+    ran = piwo("monitor", "my log.csv", *columns, *words)
+    line = ran.out.splitlines()[-1]
+    typed = line.partition("keep today's system; piwo ")[2].removesuffix(" says more of these rows")
+    assert piwo(*shlex.split(typed)).code == 0
+    # The rows contradict their propensities: the check says why.
+    table["p"] = 0.1
+    table.to_csv("bad.csv", index=False)
+    ran = piwo("monitor", "bad.csv", *columns, *words[2:], "--state", "b.piwo")
+    assert ran.out.startswith("stop: the rows contradict their own propensities")
+    typed = ran.out.splitlines()[-1].partition("; piwo ")[2].partition(" says what is wrong")[0]
+    assert piwo(*shlex.split(typed)).out.startswith("Unfit")
+
+
+def test_notes_name_the_policy_that_they_are_about(piwo: Command) -> None:
+    table = rows(1)
+    table["propensity"] = np.where(table.action == "A", 0.5, 0.9)
+    table.to_csv("0.csv", index=False)
+    ran = piwo("monitor", "0.csv", *OPTIONS, "--policy", "constant:A")
+    assert "note: constant:B: the mean weight is 0." in ran.out
+    assert "constant:A: the mean weight" not in ran.out

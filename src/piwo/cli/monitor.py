@@ -26,7 +26,8 @@ from piwo.cli.shared_options import (
 )
 from piwo.decision import Units
 from piwo.errors import UsageError
-from piwo.evaluation.watch import Watch, WatchLook
+from piwo.evaluation import WatchHistory, WatchLook
+from piwo.evaluation.watch import Watch
 from piwo.files import locked
 from piwo.policies import Policy
 from piwo.report import write_looks
@@ -117,7 +118,9 @@ def monitor(
     # Checked before anything is counted.
     units = shown.units
     if not log:
-        return _last(Watch.history(state), state, html, units)
+        history = WatchHistory.load(state)
+        facts = {"state": str(state), **_facts(history, units)}
+        return _answer(history, facts, html, units, _next_step(history))
     with locked(state):
         named = policies.named()
         rows = _read(log, named, policies, columns, state)
@@ -140,7 +143,10 @@ def monitor(
             rows, date=date, all_new=all_new, independent_rows=columns.independent_rows
         )
         watch.save(state)
-    return _answer(watch, rows, state, html, log, policies, units)
+    history = watch.history
+    facts = {"log": log_facts(rows, history.last.added), "state": str(state)}
+    following = _next_step(history, log, policies, columns)
+    return _answer(history, {**facts, **_facts(history, units)}, html, units, following)
 
 
 def _read(
@@ -176,61 +182,40 @@ def _resumed(watch: Watch, policies: Mapping[str, Policy], state: Path) -> Watch
     return saved
 
 
+def _facts(history: WatchHistory, units: Units) -> dict[str, Any]:
+    """Return what JSON says of a watch."""
+    return {
+        "answer": history.answer,
+        "headline": visible(history.headline(units)),
+        "certified": list(history.certified),
+        "delta": history.delta,
+        "deadline": history.deadline,
+        "deadline_passed": history.over,
+        "terms": dict(history.terms(units)),
+        "units": asdict(units),
+        "looks": [one.to_dict() for one in history.looks],
+        "notes": list(history.notes),
+    }
+
+
 def _answer(
-    watch: Watch,
-    rows: piwo.Log,
-    state: Path,
+    history: WatchHistory,
+    facts: Mapping[str, Any],
     html: Path | None,
-    log: list[str],
-    policies: PolicyOptions,
     units: Units,
+    following: str,
 ) -> Answer:
-    last = watch.looks[-1]
-    headline = visible(watch.headline(units))
+    """Return the answer of the last look, which is the same with and without a log."""
     if html is not None:
-        write_looks(watch.looks, html, headline=headline, notes=watch.notes, units=units)
-    lines = [headline, "", *_look_lines(watch.looks, units)]
-    lines += [visible(f"note: {note}") for note in watch.notes]
+        write_looks(history, html, units=units)
+    lines = [facts["headline"], "", *_look_lines(history.looks, units), ""]
+    lines += [visible(f"{name:<10}{words}") for name, words in history.terms(units)]
+    lines += [visible(f"note: {note}") for note in history.notes]
     lines.append("")
     if html is not None:
         lines.append(f"wrote {visible(html)}; open it in a browser")
-    lines.append(_next_step(watch, log, policies))
-    return Answer(
-        text="\n".join(lines),
-        document={
-            "log": log_facts(rows, last.added),
-            "state": str(state),
-            "answer": watch.answer,
-            "headline": headline,
-            "certified": list(watch.certified),
-            "delta": watch.delta,
-            "deadline": watch.deadline,
-            "deadline_passed": watch.over,
-            "units": asdict(units),
-            "looks": [one.to_dict() for one in watch.looks],
-            "notes": list(watch.notes),
-        },
-        code=int(watch.answer != "certified"),
-    )
-
-
-def _last(looks: tuple[WatchLook, ...], state: Path, html: Path | None, units: Units) -> Answer:
-    """Return the last look of a state again; nothing is counted."""
-    last = looks[-1]
-    headline = visible(f"{last.answer}: the look of {last.date}, {last.rows:,} {units.decisions}")
-    if html is not None:
-        write_looks(looks, html, headline=headline, units=units)
-    return Answer(
-        text="\n".join([headline, "", *_look_lines(looks, units)]),
-        document={
-            "state": str(state),
-            "answer": last.answer,
-            "headline": headline,
-            "units": asdict(units),
-            "looks": [one.to_dict() for one in looks],
-        },
-        code=int(last.answer != "certified"),
-    )
+    lines.append(following)
+    return Answer(text="\n".join(lines), document=facts, code=int(history.answer != "certified"))
 
 
 def _look_lines(looks: tuple[WatchLook, ...], units: Units) -> list[str]:
@@ -261,15 +246,27 @@ def _look_lines(looks: tuple[WatchLook, ...], units: Units) -> list[str]:
     return lines
 
 
-def _next_step(watch: Watch, log: list[str], policies: PolicyOptions) -> str:
-    if watch.answer == "certified":
-        return f"next: run {visible(watch.certified[0])}, and keep exploring a little"
-    if watch.answer == "stop":
-        words = command_line(["piwo", "evaluate", *log])
-        for one in policies.policy or []:
-            words += f" {command_line(['--policy', one])}"
-        return f"next: keep today's system; {words} says more of these rows"
-    return "next: the same command when new rows have come"
+def _next_step(
+    history: WatchHistory,
+    log: list[str] | None = None,
+    policies: PolicyOptions = NO_POLICY,
+    columns: LogOptions = DEFAULT_COLUMNS,
+) -> str:
+    """Return what to do next; commands on the log only if there is one."""
+    if history.answer == "certified":
+        return f"next: run {visible(history.certified[0])}, and keep exploring a little"
+    if history.answer == "not yet":
+        return "next: the same command when new rows have come"
+    keep = "next: keep today's system"
+    if not log:
+        return keep
+    if history.contradicted:
+        words = command_line(["piwo", "check", *columns.words(log, "check")])
+        return f"{keep}; {words} says what is wrong with the log"
+    words = command_line(
+        ["piwo", "evaluate", *columns.words(log, "evaluate"), *policies.words("evaluate")]
+    )
+    return f"{keep}; {words} says more of these rows"
 
 
 def _deadline_of(text: str | None) -> Any:

@@ -15,6 +15,7 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.log_options import number_of
+from piwo.cli.settings import settings_of
 from piwo.errors import UsageError
 from piwo.intervals.point import ESTIMATORS, MARGINAL
 from piwo.intervals.table import interval_help
@@ -228,6 +229,23 @@ class PolicyOptions:
     def columns(self) -> list[str]:
         """The columns of the log that hold probabilities of policies."""
         return self.policy_column or []
+
+    def words(self, command: str) -> list[str]:
+        """Return the policies as a user would type them for a command.
+
+        Args:
+            command: whose settings in the settings file are left out.
+
+        >>> PolicyOptions(["uniform"], ["new"]).words("evaluate")
+        ['--policy', 'uniform', '--policy-column', 'new']
+        """
+        settings = settings_of(command)
+        words = []
+        for option, given in (("--policy", self.policy), ("--policy-column", self.policy_column)):
+            if given and settings.get(option) != ",".join(given):
+                for one in given:
+                    words += [option, without_secrets(one)]
+        return words
 
     def named(self) -> dict[str, NamedPolicy]:
         """Return the policies by the words that name them; policy files are read.

@@ -9,7 +9,8 @@ from piwo.evaluation.monitor import Look, Monitor
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.segment import Segment
 from piwo.evaluation.select import Selection, select
-from piwo.evaluation.watch import Watch, WatchLook
+from piwo.evaluation.watch import Watch
+from piwo.evaluation.watch_history import WatchHistory, WatchLook
 from piwo.evaluation.weights import weights
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Segment",
     "Selection",
     "Watch",
+    "WatchHistory",
     "WatchLook",
     "compare",
     "coverage",

@@ -21,6 +21,7 @@ __all__ = [
     "display_of",
     "ends_text",
     "frame_columns_of",
+    "named_notes",
     "notes_together",
 ]
 
@@ -356,18 +357,34 @@ def notes_together(evaluations: Sequence[Evaluation]) -> list[Note]:
     ['a, c: alone']
     """
     # notes on bounds do not concern policies that can have none
-    fair = [one for one in evaluations if not one.in_sample]
+    fair = [one.notes for one in evaluations if not one.in_sample]
+    return named_notes([(one.name, one.notes) for one in evaluations], fair)
+
+
+def named_notes(
+    each: Sequence[tuple[str, Sequence[Note]]], fair: Sequence[Sequence[Note]]
+) -> list[Note]:
+    """Return the notes of several policies, each once, with whose it is; those on all at the end.
+
+    Args:
+        each: name and notes of each policy.
+        fair: the notes of those that shared notes are of.
+
+    >>> alone, both = Note("alone"), Note("both")
+    >>> named_notes([("a", [alone, both]), ("b", [both])], [[alone, both], [both]])
+    ['a: alone', 'both']
+    """
     shared: list[Note] = []
     if len(fair) > 1:
-        shared = list(fair[0].notes)
-        for one in fair:
-            shared = [note for note in shared if note in one.notes]
+        shared = list(fair[0])
+        for notes in fair:
+            shared = [note for note in shared if note in notes]
     # the same note on several policies: once, with their names
     concerned: dict[tuple[str, str], list[str]] = {}
-    for one in evaluations:
-        for note in one.notes:
+    for name, notes in each:
+        for note in notes:
             if note not in shared:
-                concerned.setdefault((note.template, note.kind), []).append(one.name)
+                concerned.setdefault((note.template, note.kind), []).append(name)
     own = []
     for (template, kind), names in concerned.items():
         few = ", ".join(names[:_NAMED])

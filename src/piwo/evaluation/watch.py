@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, date, timedelta
+from datetime import UTC, date
 from datetime import datetime as clock
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,50 +20,24 @@ from piwo.errors import UsageError
 from piwo.evaluation.gains import Units
 from piwo.evaluation.monitor import Look, Monitor
 from piwo.evaluation.watch_file import read_watch, write_watch
+from piwo.evaluation.watch_history import Answer, WatchHistory, WatchLook, looks_of
 from piwo.logs.log import Log
 from piwo.logs.row_hashes import digest_of, row_hashes
 from piwo.logs.split import HeldOut
 from piwo.logs.unit_columns import repeated_persons
 from piwo.messages import Note, argument
 from piwo.policies import Policy
-from piwo.records import Record, jsonable
+from piwo.records import jsonable
 from piwo.reductions.digest import Digest
 from piwo.reductions.reduce import reduce
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
 from piwo.visible import without_secrets
 
-__all__ = ["Watch", "WatchLook"]
+__all__ = ["Watch"]
 
-Answer = Literal["certified", "not yet", "stop"]
 _DAYS = re.compile(r"([1-9][0-9]{0,4})d")
 _MOST_LOOKS = 100_000
-
-
-@dataclass(frozen=True)
-class WatchLook(Record):
-    """One look of a watch: which rows came, and what was known of each policy.
-
-    >>> WatchLook("2026-11-29", "log.csv", 10, 10, "ab", "not yet").added
-    10
-    """
-
-    date: str
-    """Year-month-day."""
-    log: str
-    """The name of the log that was added."""
-    added: int
-    """Rows that came."""
-    rows: int
-    """All rows so far."""
-    digest: str
-    """Of the rows that came, in their order."""
-    answer: str
-    """"certified", "not yet" or "stop"."""
-    policies: tuple[Look, ...] = ()
-    """What was known of each policy."""
-    certified: tuple[str, ...] = ()
-    """The policies that this look certified."""
 
 
 @dataclass(frozen=True)
@@ -211,8 +185,9 @@ class Watch:
         if all(one.lower is not None for one in found):
             proved = tuple(one.name for one in found if self._certifies(one))
         look = WatchLook(day.isoformat(), name, added, rows, digest, "", found, proved)
-        look = replace(look, answer=self._answer_at(look))
-        return replace(made, looks=(*self.looks, look)[-_MOST_LOOKS:])
+        made = replace(made, looks=(*self.looks, look)[-_MOST_LOOKS:])
+        answered = replace(look, answer=_answer_of(made.history))
+        return replace(made, looks=(*made.looks[:-1], answered))
 
     @property
     def answer(self) -> Answer | None:
@@ -233,27 +208,26 @@ class Watch:
         """The policies that the last look certifies, by all rows so far."""
         if not self.looks:
             return ()
-        return self.looks[-1].certified
+        return self.history.certified
 
     @property
     def over(self) -> bool:
         """Whether the deadline has passed at the last look."""
-        return bool(self.looks) and self._passed(self.looks[-1])
+        return bool(self.looks) and self.history.over
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """What a reader of the last look must know."""
         if not self.looks:
             return ()
-        notes: list[Note] = []
-        for one in self.monitors:
-            for note in one.look().notes:
-                if note not in notes:
-                    notes.append(note)
-        was = self._was_certified()
-        if was is not None and not self.certified:
-            notes.append(was)
-        return tuple(notes)
+        return self.history.notes
+
+    @property
+    def history(self) -> WatchHistory:
+        """The looks and the terms, without policies and sums: what is printed of the watch."""
+        return WatchHistory(
+            self.looks, self.delta, self.deadline, self.at_least, self.monitors[0].reward_range
+        )
 
     def headline(self, units: Units | None = None) -> str:
         """Return the answer in one sentence.
@@ -264,36 +238,7 @@ class Watch:
         Raises:
             UsageError: before the first look.
         """
-        if not self.looks:
-            raise UsageError("the watch has seen no rows; update it with a log first")
-        check_kind("units", units, (Units, type(None)))
-        shown = units or Units()
-        last = self.looks[-1]
-        count = f"{last.rows:,} {shown.decisions}"
-        level = f"{100.0 * (1.0 - self.delta):.6g} %, at all looks together, {count}"
-        if self.certified:
-            does, better = "earns", "more"
-            if self.monitors[0].cost:
-                does, better = "costs", "less"
-            gains = []
-            for one in last.policies:
-                if one.name in self.certified:
-                    least = shown.at_least(one.improvement_lower or 0.0, one.gain)
-                    gains.append(
-                        f"{one.name} {does} at least {least} {better} {shown.each} than today's "
-                        "system"
-                    )
-            return f"certified: {'; '.join(gains)} ({level})"
-        if any(one.lower is None for one in last.policies):
-            return f"stop: the rows contradict their own propensities ({count})"
-        best = max(last.policies, key=lambda one: one.improvement_lower or -math.inf)
-        state = f"no policy is certified better than the logging policy ({level})"
-        if len(last.policies) == 1:
-            state = f"{best.name} is not certified better than the logging policy ({level})"
-        if self.over:
-            return f"stop: the deadline has passed, and {state}"
-        rest = self._rest()
-        return f"not yet: {state}{rest}"
+        return self.history.headline(units)
 
     def differences(self, other: Watch) -> list[str]:
         """Return how the settings of another watch differ from those of this one, in words.
@@ -352,20 +297,7 @@ class Watch:
             )
         by_name = {str(name): policy for name, policy in policies.items()}
         monitors = tuple(Monitor.of_parts(path, by_name[one[2]["name"]], one) for one in parts)
-        return cls(monitors=monitors, **{**facts, "looks": _looks_of(facts["looks"])})
-
-    @staticmethod
-    def history(path: str | os.PathLike[str]) -> tuple[WatchLook, ...]:
-        """Return the looks in a file; this needs no policies.
-
-        Args:
-            path: what `save` wrote.
-
-        Raises:
-            FileError: for a file that is missing, damaged or newer.
-        """
-        check_path(path)
-        return _looks_of(read_watch(Path(path))[1]["looks"])
+        return cls(monitors=monitors, **{**facts, "looks": looks_of(facts["looks"])})
 
     @staticmethod
     def labels(path: str | os.PathLike[str]) -> tuple[int | str, ...]:
@@ -396,53 +328,6 @@ class Watch:
         if look.improvement_lower is None or not look.improvement_lower > 0.0:
             return False
         return self.at_least is None or (look.lower is not None and look.lower >= self.at_least)
-
-    def _answer_at(self, look: WatchLook) -> Answer:
-        # Without a lower end the rows contradict their propensities, which all policies share.
-        if any(one.lower is None for one in look.policies):
-            return "stop"
-        if look.certified:
-            return "certified"
-        if self._passed(look):
-            return "stop"
-        return "not yet"
-
-    def _passed(self, look: WatchLook) -> bool:
-        """Whether the deadline has passed at a look."""
-        if isinstance(self.deadline, int):
-            return look.rows >= self.deadline
-        end = self._end(look)
-        return end is not None and date.fromisoformat(look.date) >= end
-
-    def _end(self, look: WatchLook) -> date | None:
-        """Return the day of a deadline in days, counted from the first look."""
-        if not isinstance(self.deadline, str):
-            return None
-        first = self.looks[0] if self.looks else look
-        days = int(self.deadline.removesuffix("d"))
-        return date.fromisoformat(first.date) + timedelta(days=days)
-
-    def _rest(self) -> str:
-        """Return what is left until the deadline, in words."""
-        last = self.looks[-1]
-        if isinstance(self.deadline, int):
-            return f"; the deadline is in {self.deadline - last.rows:,} rows"
-        end = self._end(last)
-        if end is None:
-            return ""
-        return f"; the deadline is {end.isoformat()}"
-
-    def _was_certified(self) -> Note | None:
-        """Return the note on an earlier look that certified a policy; None if none did."""
-        for look in self.looks:
-            for one in look.policies:
-                if one.name in look.certified:
-                    return Note(
-                        f"{one.name} was certified on {look.date} (by {look.rows:,} rows), and is "
-                        "not by all rows so far: contexts or rewards may have changed since",
-                        kind="was-certified",
-                    )
-        return None
 
     def _day_of(self, given: str | date | None) -> date:
         """Return the day of a look, which is not before the last.
@@ -625,13 +510,12 @@ def _typed(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-def _looks_of(pages: list[dict[str, Any]]) -> tuple[WatchLook, ...]:
-    looks = []
-    for page in pages:
-        policies = []
-        for one in page["policies"]:
-            notes = tuple(Note(text, "look") for text in one["notes"])
-            policies.append(Look(**{**one, "notes": notes}))
-        certified = tuple(map(str, page["certified"]))
-        looks.append(WatchLook(**{**page, "policies": tuple(policies), "certified": certified}))
-    return tuple(looks)
+def _answer_of(made: WatchHistory) -> Answer:
+    """Return the answer of the last look, from its bounds and the terms."""
+    if made.contradicted:
+        return "stop"
+    if made.certified:
+        return "certified"
+    if made.over:
+        return "stop"
+    return "not yet"

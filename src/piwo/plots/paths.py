@@ -207,7 +207,8 @@ def watched(watch: Watch | Iterable[WatchLook], *, reward: str = "reward") -> An
     """Return the figure of a watch: that of `monitor` for each of its policies, a panel each.
 
     Args:
-        watch: with at least one look; or its looks, as `Watch.history` reads them from a file.
+        watch: with at least one look; or its looks, as `WatchHistory.load` reads
+            them from a file.
         reward: what is earned, in words, for the axes.
 
     Raises:

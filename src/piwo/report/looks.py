@@ -5,18 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from html import escape
 from pathlib import Path
 
 from piwo._version import __version__
-from piwo.checks import check_kind
+from piwo.checks import check_kind, check_path
 from piwo.decision import Units
-from piwo.errors import UsageError
-from piwo.evaluation import Look, WatchLook
+from piwo.evaluation import Look, Watch, WatchHistory, WatchLook
 from piwo.files import write_file
 from piwo.report.axis import axis_of
+from piwo.report.terms import LOOK_TERMS
 from piwo.visible import number, visible
 
 __all__ = ["looks_page", "write_looks"]
@@ -28,12 +28,6 @@ the first looks, which may be all that rewards can be, are cut at the border."""
 _MOST_POLICIES = 20
 _MOST_LOOKS = 400
 """Looks of the table; the figure has all of them."""
-_LEGEND = (
-    "The line is the estimated value of the policy ({values}), by all rows so far. Its true value "
-    "is within the band at all looks together, with the probability that is stated above. Dashed: "
-    "the same of today's system, which wrote the log. Large green dots: looks at which the policy "
-    "is certified better, by all rows so far; a later look may lose that again."
-)
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1d232b; --soft: #5b6673; --line: #d5dae0; --back: #fff;
   --mark: #1f5fa8; --band: #cfe0f3; --good: #1c6b3c; --bad: #a32b1e; }
@@ -55,30 +49,43 @@ svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
 .dot { fill: var(--mark); } .proof { fill: var(--good); }
 .logging { stroke: var(--ink); stroke-dasharray: 5 4; fill: none; }
 .scroll { overflow-x: auto; }
+details { border-top: 1px solid var(--line); padding: .5rem 0; }
+summary { cursor: pointer; font-weight: 600; }
+dt { font-weight: 600; }
+dd { margin: 0 0 .5rem; color: var(--soft); overflow-wrap: anywhere; max-width: 50rem; }
+.term { display: inline-block; position: relative; }
+.term button { font: inherit; color: inherit; background: none; border: 0; padding: 0;
+  border-bottom: 1px dotted currentColor; cursor: help; }
+.term [role="tooltip"] { display: none; position: absolute; z-index: 2; left: 0; top: 1.6em;
+  width: max-content; max-width: min(20rem, 70vw); background: var(--ink); color: var(--back);
+  padding: .5rem .7rem; border-radius: .4rem; font-size: .85rem; font-weight: 400; }
+.term:hover [role="tooltip"], .term:focus-within [role="tooltip"] { display: block; }
+:focus-visible { outline: 3px solid var(--mark); outline-offset: 2px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: right; }
 th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: left; }
 td:first-child { white-space: nowrap; }
-@media print { body { margin: 0; max-width: none; } }
+@media (max-width: 40rem) { .term [role="tooltip"] { position: fixed; left: 1rem; right: 1rem;
+  bottom: 1rem; top: auto; width: auto; max-width: none; }
+  svg text { font-size: 18px; } thead { display: none; }
+  table, tbody, tr, td { display: block; }
+  tr { border-bottom: 1px solid var(--line); padding: .3rem 0; }
+  td, td:first-child, td:nth-child(2) { border: 0; padding: 0; text-align: left; }
+  td { overflow-wrap: anywhere; }
+  td::before { content: attr(data-label) ": "; color: var(--soft); } }
+@media print { body { margin: 0; max-width: none; } .term [role="tooltip"] { display: none; } }
 """
 
 
-def looks_page(
-    looks: Sequence[WatchLook],
-    headline: str = "",
-    notes: Iterable[str] = (),
-    *,
-    units: Units | None = None,
-) -> str:
-    """Return the looks of a watch as one HTML page: the answer, a figure a policy, and a table.
+def looks_page(watch: Watch | WatchHistory, *, units: Units | None = None) -> str:
+    """Return the looks of a watch as one HTML page: the answer, a figure a policy, and details.
 
-    Nothing is fetched, the page's content policy forbids scripts, and names are escaped.
+    Nothing is fetched, the page's content policy forbids scripts, and names are escaped. Terms are
+    explained on focus and hover, and in a list at the end.
 
     Args:
-        looks: at least one, in the order of time.
-        headline: the answer in one sentence.
-        notes: what the reader must know.
-        units: how values and gains are written; those of the headline are its own.
+        watch: with at least one look; or its history, as `WatchHistory.load` reads it from a file.
+        units: how values and gains are written.
 
     Raises:
         UsageError: for no looks.
@@ -88,15 +95,13 @@ def looks_page(
     >>> log = piwo.Log.from_arrays(action=["a", "b"], reward=[1, 0], propensity=[0.5, 0.5])
     >>> watch = piwo.Watch.start({"a": a}).update(log, date="2026-11-29")
     >>> clicks = piwo.Units("clicks", 100, "visits")
-    >>> made = looks_page(watch.looks, watch.headline(clicks), units=clicks)
+    >>> made = looks_page(watch, units=clicks)
     >>> made.startswith("<!DOCTYPE html>"), "<script" in made, "100 clicks per 100 visits" in made
     (True, False, True)
     """
-    if not looks:
-        raise UsageError("there are no looks yet; update the watch with a log first")
+    history = _history(watch)
     check_kind("units", units, (Units, type(None)))
-    shown = units or Units()
-    last = looks[-1]
+    shown, looks, last = units or Units(), history.looks, history.last
     allowed = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
     content = (
         f"default-src 'none'; style-src 'sha256-{allowed}'; base-uri 'none'; form-action 'none'"
@@ -114,45 +119,93 @@ def looks_page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>piwo monitor: {_text(last.answer)}</title>",
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
-        f'<h1 class="{last.answer.replace(" ", "-")}">{_text(headline or last.answer)}</h1>',
+        f'<h1 class="{last.answer.replace(" ", "-")}">{_text(history.headline(shown))}</h1>',
         f'<p class="soft">{_text(span)}; made by piwo {__version__}.</p>',
-        f"<p>{_text(_LEGEND.format(values=shown.values(cost=_cost(last))))}</p>",
+        f"<p>{_legend(shown, cost=history.cost)}</p>",
+        _terms_of(history, shown),
     ]
     for name in [one.name for one in last.policies][:_MOST_POLICIES]:
         parts += [f"<h2>{_text(name)}</h2>", _figure(name, looks, shown)]
-    parts += ["<h2>All looks</h2>", _table(looks, shown)]
-    listed = [f"<li>{_text(note)}</li>" for note in notes]
+    parts += ["<h2>All looks</h2>", _table(history, shown)]
+    listed = [f"<li>{_text(note)}</li>" for note in history.notes]
     if listed:
         parts += ["<h2>Notes</h2>", "<ul>", *listed, "</ul>"]
+    parts.append("<details><summary>Terms</summary><dl>")
+    parts += [f"<dt>{_text(x.name)}</dt><dd>{_text(x.text)}</dd>" for x in LOOK_TERMS.values()]
+    parts.append("</dl></details>")
     return "\n".join([*parts, "</main>\n</body>\n</html>\n"])
 
 
 def write_looks(
-    looks: Sequence[WatchLook],
-    path: str | os.PathLike[str],
-    headline: str = "",
-    notes: Iterable[str] = (),
-    *,
-    units: Units | None = None,
+    watch: Watch | WatchHistory, path: str | os.PathLike[str], *, units: Units | None = None
 ) -> None:
     """Write the page of the looks of a watch in UTF-8, whole or not at all.
 
     Args:
-        looks: at least one, in the order of time.
+        watch: with at least one look; or its history, as `WatchHistory.load` reads it from a file.
         path: the file, which is replaced if it exists.
-        headline: the answer in one sentence.
-        notes: what the reader must know.
-        units: how values and gains are written; those of the headline are its own.
+        units: how values and gains are written.
 
     Raises:
         UsageError: for no looks.
         FileError: if the file cannot be written.
 
-    >>> write_looks([], "page.html")
+    >>> import piwo
+    >>> a = piwo.policies.Constant("a", ["a", "b"])
+    >>> write_looks(piwo.Watch.start({"a": a}), "page.html")
     Traceback (most recent call last):
-    piwo.errors.UsageError: there are no looks yet; update the watch with a log first
+    piwo.errors.UsageError: the watch has seen no rows; update it with a log first
     """
-    write_file(Path(path), looks_page(looks, headline, notes, units=units).encode("utf-8"))
+    check_path(path)
+    write_file(Path(path), looks_page(watch, units=units).encode("utf-8"))
+
+
+def _history(watch: Watch | WatchHistory) -> WatchHistory:
+    """Return the history of a watch, which has at least one look."""
+    check_kind("watch", watch, (Watch, WatchHistory))
+    history = watch.history if isinstance(watch, Watch) else watch
+    _ = history.last
+    return history
+
+
+def _term(key: str, words: str) -> str:
+    """Return words that are explained on focus and hover."""
+    return (
+        f'<span class="term"><button type="button" aria-describedby="term-{key}">{_text(words)}'
+        f'</button><span role="tooltip" id="term-{key}">{_text(LOOK_TERMS[key].text)}</span></span>'
+    )
+
+
+def _legend(units: Units, *, cost: bool) -> str:
+    """Return what the figures show, with its terms explained."""
+    values = _text(units.values(cost=cost))
+    return (
+        f"The line is the {_term('estimate', 'estimated')} value of the {_term('policy', 'policy')}"
+        f" ({values}), by all rows so far. Its true value is within the band at all looks together,"
+        " with the probability that is stated above. Dashed: the same of today's system, which"
+        " wrote the log. Large green dots: looks at which the policy is"
+        f" {_term('certified', 'certified')} better, by all rows so far; a later look may lose"
+        " that again."
+    )
+
+
+def _terms_of(history: WatchHistory, units: Units) -> str:
+    """Return what was asked, when it ends, what holds and what that assumes, folded."""
+    named = {"asked": "Asked", "deadline": "Deadline", "holds": "What holds", "bets": "Bets"}
+    explained = {"bets": "bets", "deadline": "deadline"}
+    lines = []
+    for name, words in history.terms(units):
+        shown = _text(named.get(name, "Assumed"))
+        if name in explained:
+            shown = _term(explained[name], named[name])
+        lines.append(f"<dt>{shown}</dt><dd>{_text(words)}</dd>")
+    ends = ""
+    if history.rest:
+        ends = f"; {history.rest}"
+    return (
+        f"<details><summary>What this promises and assumes{_text(ends)}</summary><dl>"
+        f"{''.join(lines)}</dl></details>"
+    )
 
 
 def _text(text: object) -> str:
@@ -257,11 +310,6 @@ def _axis(found: Sequence[Look]) -> tuple[float, float]:
     return min(inside) - room, max(inside) + room
 
 
-def _cost(look: WatchLook) -> bool:
-    """Return whether rewards are negative costs, which all policies of a log share."""
-    return any(one.cost for one in look.policies)
-
-
 def _words(last: Look, low: float, high: float, units: Units) -> str:
     ends = "no interval"
     if last.lower is not None:
@@ -279,7 +327,8 @@ def _words(last: Look, low: float, high: float, units: Units) -> str:
     )
 
 
-def _table(looks: Sequence[WatchLook], units: Units) -> str:
+def _table(history: WatchHistory, units: Units) -> str:
+    looks = history.looks
     header = (
         "day",
         "policy",
@@ -291,7 +340,7 @@ def _table(looks: Sequence[WatchLook], units: Units) -> str:
         "logged",
         "certified",
     )
-    legend = units.legend(cost=_cost(looks[-1]))
+    legend = units.legend(cost=history.cost)
     lines = [f'<p class="soft">{_text(legend[0].upper() + legend[1:])}.</p>']
     lines.append('<div class="scroll"><table><thead><tr>')
     lines += [f'<th scope="col">{_text(one)}</th>' for one in header]
@@ -302,7 +351,10 @@ def _table(looks: Sequence[WatchLook], units: Units) -> str:
             ends = (one.value, one.lower, one.upper, one.improvement_lower, one.logging_value)
             proved = "yes" if one.name in look.certified else "no"
             cells = [look.date, one.name, f"{look.rows:,}", *map(number, ends), proved]
-            lines.append("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in cells) + "</tr>")
+            row = ""
+            for what, cell in zip(header, cells, strict=True):
+                row += f'<td data-label="{_text(what)}">{_text(cell)}</td>'
+            lines.append(f"<tr>{row}</tr>")
     lines.append("</tbody></table></div>")
     if len(looks) > _MOST_LOOKS:
         lines.append(f'<p class="soft">{len(looks) - _MOST_LOOKS} earlier looks: with --json.</p>')

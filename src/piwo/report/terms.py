@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["TERMS", "Term"]
+__all__ = ["LOOK_TERMS", "TERMS", "Term"]
 
 
 @dataclass(frozen=True)
@@ -60,3 +60,27 @@ TERMS: Mapping[str, Term] = {
     ),
     "delta": Term("delta", "The probability with which a bound may be wrong."),
 }
+
+LOOK_TERMS: Mapping[str, Term] = {
+    "estimate": TERMS["estimate"],
+    "policy": Term(
+        "policy", "A rule that says which action to take in which context, possibly by drawing."
+    ),
+    "certified": Term(
+        "certified",
+        "The improvement over today's system is above 0, unless an event happened whose "
+        "probability is at most delta.",
+    ),
+    "deadline": Term(
+        "deadline",
+        "When the watch ends, fixed before the first look. After it, a policy that is not "
+        "certified is answered by stop.",
+    ),
+    "bets": Term(
+        "bets",
+        "How the bounds are made: a capital that would grow if the value were smaller than "
+        "claimed. The number of rows that they are planned for is fixed before the first look.",
+    ),
+    "delta": TERMS["delta"],
+}
+"""Of the page of a watch."""
