@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -165,17 +166,66 @@ def test_globs_of_the_context_leave_out_what_has_a_role() -> None:
         read(None, context=["rs"])
 
 
-def test_text_files_are_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_csv_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "slates.csv"
     path.write_text("s,r,p\na,1,0.5\n")
-    with pytest.raises(UsageError, match=r"is not Parquet, and lists are read from Parquet"):
+    with pytest.raises(UsageError, match=r"is CSV, which has no lists; give Parquet, JSON lines"):
         slates.read(str(path), slate="s", reward="r", slate_propensity="p")
-    lines = tmp_path / "slates.jsonl"
-    lines.write_text('{"s": ["a"], "r": 1, "p": 0.5}\n')
-    log = slates.read(
-        f"select * from read_json('{lines}')", slate="s", reward="r", slate_propensity="p"
-    )
-    assert slates.evaluate(log, slates.Deterministic(["a"])).value == 2.0
+
+
+def shown_rows() -> list[dict[str, Any]]:
+    """Rows in which every value is a list, so that one of them could also be columns."""
+    return [
+        {"s": ["a", "b"], "rs": [1, 0.5], "mu": [0.5, 1], "best": ["b", "a"]},
+        {"s": ["b"], "rs": [0], "mu": [0.5], "best": ["a"]},
+    ]
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def write_array(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text(json.dumps(rows))
+
+
+def write_columns(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text(json.dumps({name: [row[name] for row in rows] for name in rows[0]}))
+
+
+@pytest.mark.parametrize("write", [write_lines, write_array, write_columns])
+@pytest.mark.parametrize("count", [1, 2])
+def test_json_is_read_as_a_data_frame(tmp_path: Path, write: Any, count: int) -> None:
+    rows = shown_rows()[:count]
+    path = tmp_path / "slates.json"
+    write(path, rows)
+    named = {"slate": "s", "rewards": "rs", "propensities": "mu", "actions": ["a", "b"]}
+    table = {name: [row[name] for row in rows] for name in rows[0]}
+    target = slates.Deterministic("best")
+    found = [
+        slates.evaluate(slates.read(source, **named), target, name="best")
+        for source in (str(path), table)
+    ]
+    assert found[0] == found[1]
+    assert found[0].rows == count
+
+
+def test_conditions_and_labels_of_json(tmp_path: Path) -> None:
+    path = tmp_path / "slates.jsonl"
+    rows = [{"s": [1, 2], "r": 1, "p": 0.5, "day": 1}, {"s": [2, 1], "r": 0, "p": 0.5, "day": 2}]
+    write_lines(path, rows)
+    named = {"slate": "s", "reward": "r", "slate_propensity": "p"}
+    log = slates.read(str(path), where="day = 2", **named)
+    assert (log.actions.labels, len(log)) == ((1, 2), 1)
+    with pytest.raises(UsageError, match="which depends on what was decided"):
+        slates.read(str(path), where="r > 0", **named)
+    rows[1]["s"] = ["2", "1"]
+    write_lines(path, rows)
+    with pytest.raises(DataError, match="holds lists of whole numbers"):
+        slates.read(str(path), **named)
+    write_lines(path, [{"s": "a", "r": 1, "p": 0.5}])
+    with pytest.raises(DataError, match="column 's' has type string, expected lists of labels"):
+        slates.read(str(path), **named)
 
 
 @pytest.mark.parametrize("kind", ["list", "large_list", "fixed"])

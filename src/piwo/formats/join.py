@@ -547,7 +547,7 @@ def _sql_of(source: Any, name: str, key: str) -> str:
                 f"the {name} are {a_kind(source)}, expected a path, a glob, a query or a data frame"
             )
         return QuerySource(source).sql
-    kind = kind_of(paths, decisions=False)
+    kind = kind_of(paths, "contexts")
     if kind == "parquet":
         if is_remote(paths[0]):
             return remote_parquet(paths).sql

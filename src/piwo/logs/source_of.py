@@ -36,7 +36,7 @@ from piwo.sources.query import ColumnType, QuerySource, refuse_doubled
 from piwo.sources.source import Source
 from piwo.sources.table import TableSource
 
-__all__ = ["contexts_of", "paths_of", "source_of"]
+__all__ = ["contexts_of", "paths_of", "slates_of", "source_of"]
 
 _SPARK = "spark:"
 """Prefix of the name of a Spark table, or of a query for Spark."""
@@ -266,6 +266,36 @@ def _text_source(
     return made
 
 
+def slates_of(paths: Sequence[str], labels: Sequence[str], where: str | None) -> Source:
+    """Return the rows of JSON files of slates, in which lists keep their types.
+
+    Args:
+        paths: the files.
+        labels: columns that hold lists of labels.
+        where: an SQL condition on the rows.
+
+    Raises:
+        DataError: for lists that hold labels of several kinds.
+        UsageError: for files of other types.
+    """
+    kind = kind_of(paths, "slates")
+    if kind == "csv":
+        raise UsageError(
+            f"{paths[0]!r} is CSV, which has no lists; give Parquet, JSON lines, a data frame or a "
+            "query"
+        )
+    require_undamaged(paths)
+    files = json_files(paths, kind)
+    found = json_columns(files)
+    for name in labels:
+        refuse_merged_labels(files, found, [name], name)
+    query = json_query(files, found, decided=found, lists=True)
+    made = QuerySource(query.sql, name=paths[0], steady=True, files=paths)
+    if where is not None:
+        return filtered_query(made, where)
+    return made
+
+
 def contexts_of(
     paths: Sequence[str],
     types: Mapping[str, ColumnType],
@@ -283,7 +313,7 @@ def contexts_of(
     Raises:
         DataError: for a column that holds text where the policy has numbers.
     """
-    kind = kind_of(paths, decisions=False)
+    kind = kind_of(paths, "contexts")
     if kind in {"parquet", "dsjson", "vw"}:
         return source_of(paths, Columns())
     require_undamaged(paths)

@@ -12,7 +12,7 @@ from piwo.logs.actions import Actions
 from piwo.logs.column_names import match_names
 from piwo.logs.columns import Columns
 from piwo.logs.options import Logger, check_logger, check_reward_range
-from piwo.logs.source_of import paths_of, source_of
+from piwo.logs.source_of import paths_of, slates_of, source_of
 from piwo.messages import argument
 from piwo.slates.log import SlateLog, alpha_of
 from piwo.slates.policies import Factored, FromColumns, Uniform
@@ -58,9 +58,10 @@ def read(
     `propensities` all but "independent", `marginals` that one, `slate_propensity` "standard".
 
     Args:
-        source: Parquet files (a path, a glob, a list), a data frame, a DuckDB query (such as
-            "select * from read_json('log.jsonl')"), or a `Source`. Or files of Vowpal Wabbit with
-            ccb or slates (.vw, .dsjson), which state the roles: see `read_dsjson` and `read_vw`.
+        source: Parquet or JSON files (a path, a glob, a list), a data frame, a DuckDB query (such
+            as "select * from read_parquet('log/*.parquet')"), or a `Source`. Or files of Vowpal
+            Wabbit with ccb or slates (.vw, .dsjson), which state the roles: see `read_dsjson` and
+            `read_vw`.
         slate: list column: the labels of the shown actions, the first slot first.
         eligible: list column: the labels that could be shown in the row, in any slot, if they
             change from row to row. Policies are restricted to them.
@@ -174,7 +175,7 @@ def _stated(
             another log.
     """
     paths = paths_of(source)
-    kind = None if paths is None else kind_of(paths)
+    kind = None if paths is None else kind_of(paths, "slates")
     if paths is None or kind not in {"dsjson", "vw"}:
         if items is not None:
             raise UsageError(
@@ -241,13 +242,8 @@ def _logger_of(
 
 
 def _source(source: Any, columns: SlateColumns, logger: SlatePolicy, where: str | None) -> Source:
-    """Return the rows; text files, which have no lists, are refused."""
+    """Return the rows."""
     paths = paths_of(source)
-    if paths is not None and kind_of(paths) != "parquet":
-        raise UsageError(
-            f"{paths[0]!r} is not Parquet, and lists are read from Parquet files, data frames and "
-            "DuckDB queries; give a query, such as \"select * from read_json('log.jsonl')\""
-        )
     # The roles that any log has serve to find the columns that a condition or a lazy frame needs.
     earned = columns.reward or columns.rewards
     assert earned is not None
@@ -259,6 +255,9 @@ def _source(source: Any, columns: SlateColumns, logger: SlatePolicy, where: str 
                 f"{argument('where')} mentions {name!r}, which depends on what was decided: no "
                 "interval holds for rows that are chosen by it; name columns that are known before"
             )
+    if paths is not None and kind_of(paths, "slates") != "parquet":
+        labels = [x for x in (columns.slate, columns.eligible) if x is not None]
+        return slates_of(paths, labels, where)
     available: Sequence[str] = ()
     if is_lazy(source):
         # it is run once, so that a target's columns must be there

@@ -138,6 +138,7 @@ def json_query(
     types: Mapping[str, ColumnType] | None = None,
     vector: str | None = None,
     labels: str | None = None,
+    lists: bool = False,
 ) -> TypedQuery:
     """Return the query for the rows of JSON files.
 
@@ -151,6 +152,8 @@ def json_query(
         types: column -> its type, for columns of `decided` that a policy was made from.
         vector: a column of `decided` that may hold objects {label: probability}.
         labels: a column of `decided` that holds lists of labels.
+        lists: whether lists have the type of their entries, as those of slates; else they are
+            numbers.
 
     Raises:
         DataError: for a column that does not have its type.
@@ -164,7 +167,7 @@ def json_query(
         if name in folders:
             continue
         found = columns[name]
-        chosen[name] = _sql_type(found, labels=name == labels)
+        chosen[name] = _sql_type(found, labels=name == labels, lists=lists)
         if name in texts:
             chosen[name] = "VARCHAR"
         elif name == vector and found.startswith(_OBJECTS):
@@ -198,12 +201,13 @@ def _first_keys(path: str, form: str) -> list[str]:
         return []
 
 
-def _sql_type(found: str, labels: bool = False) -> str:
+def _sql_type(found: str, labels: bool = False, lists: bool = False) -> str:
     """Return the type as which a column is read, given the one that DuckDB finds.
 
     Args:
         found: by DuckDB.
         labels: whether lists hold labels, and not numbers.
+        lists: whether lists have the type of their entries.
     """
     if found in _NUMBERS:
         return found
@@ -213,7 +217,9 @@ def _sql_type(found: str, labels: bool = False) -> str:
         # Features of eligible actions.
         return found
     if found.endswith("[]"):
-        return "VARCHAR[]" if labels else "DOUBLE[]"
+        if lists and found.removesuffix("[]") in _NUMBERS:
+            return found
+        return "VARCHAR[]" if labels or lists else "DOUBLE[]"
     return "VARCHAR"
 
 

@@ -6,15 +6,17 @@ import json
 import re
 import zlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from piwo.checks import each_once
 from piwo.errors import DataError, FileError, UsageError
 from piwo.sources.gzip_files import is_packed, opened
 from piwo.visible import visible
 
-__all__ = ["json_kind", "parsed_columns", "require_closed"]
+__all__ = ["Content", "json_kind", "parsed_columns", "require_closed"]
 
+Content: TypeAlias = Literal["decisions", "contexts", "slates"]
+"""What the rows of a log are."""
 _HEAD = 2**16
 """Characters that are looked at."""
 _MOST = 2**28
@@ -33,20 +35,21 @@ _ADVICE = (
 )
 
 
-def json_kind(paths: Sequence[str], decisions: bool = True) -> str:
+def json_kind(paths: Sequence[str], content: Content = "decisions") -> str:
     """Return how files hold rows: "json" (lines), "json array", "json columns" or "dsjson".
 
     Args:
         paths: the files.
-        decisions: whether rows are decisions, with an action and a reward. A line in which every
-            value is a list of numbers is then columns; else it is a row.
+        content: what a row is. A line in which every value is a list of numbers is columns of
+            decisions, and a row of contexts. One in which every value is a list is a row of slates,
+            unless there are lists in a list.
 
     Raises:
         DataError: for a file of lists, of several objects of columns, or of objects over several
             lines, which DuckDB would report as broken or read as other rows.
         UsageError: for files of several kinds.
     """
-    kinds = {_kind(path, decisions) for path in paths}
+    kinds = {_kind(path, content) for path in paths}
     if len(kinds) == 1:
         return kinds.pop()
     if kinds == {"json", "dsjson"}:
@@ -56,7 +59,7 @@ def json_kind(paths: Sequence[str], decisions: bool = True) -> str:
     )
 
 
-def _kind(path: str, decisions: bool) -> str:
+def _kind(path: str, content: Content) -> str:
     head = _head(path).removeprefix("\ufeff").lstrip()
     if head.startswith("["):
         _require_objects(path, head)
@@ -68,14 +71,14 @@ def _kind(path: str, decisions: bool) -> str:
     if isinstance(first, dict):
         if any(x <= first.keys() for x in _DSJSON):
             return "dsjson"
-        if _as_columns(first, decisions) is None and not _is_index(first):
+        if _as_columns(first, content) is None and not _is_index(first):
             return "json"
-        if _as_columns(first, decisions) is not None and _is_single(path):
+        if _as_columns(first, content) is not None and _is_single(path):
             return "json columns"
         raise DataError(f"{visible(path)!r} holds JSON objects of columns, {_ADVICE}")
     if "\n" in head and line.rstrip().endswith(("{", "[", ",")):
         whole = _whole(path) if _NESTED.match(head) else None
-        if isinstance(whole, dict) and _as_columns(whole, decisions) is not None:
+        if isinstance(whole, dict) and _as_columns(whole, content) is not None:
             return "json columns"
         raise DataError(
             f"{visible(path)!r} has an object that goes over several lines, expected one object a "
@@ -112,7 +115,7 @@ def parsed_columns(path: str) -> dict[str, list[Any]]:
     Raises:
         DataError: for columns of different lengths, and for names that a file has twice.
     """
-    columns = _as_columns(_whole(path, once=True) or {}, decisions=True)
+    columns = _as_columns(_whole(path, once=True) or {}, "decisions")
     if columns is None:
         raise DataError(f"{visible(path)!r} does not hold JSON columns any more; read it again")
     lengths = {name: len(values) for name, values in columns.items()}
@@ -191,7 +194,7 @@ def _require_objects(path: str, head: str) -> None:
         )
 
 
-def _as_columns(first: dict[str, Any], decisions: bool) -> dict[str, list[Any]] | None:
+def _as_columns(first: dict[str, Any], content: Content) -> dict[str, list[Any]] | None:
     """Return name -> values if an object holds columns; None if it is a row or unclear.
 
     These are pandas' orients "list", "columns" (an object a column, whose keys are row numbers) and
@@ -208,9 +211,12 @@ def _as_columns(first: dict[str, Any], decisions: bool) -> dict[str, list[Any]] 
             return None
         columns = map(list, zip(*rows, strict=True))
         return dict(zip(map(str, names), columns, strict=True))
+    if values and all(isinstance(x, list) for x in values) and content == "slates":
+        nested = any(isinstance(x[0], list) for x in values if x)
+        return first if nested else None
     if values and all(isinstance(x, list) for x in values):
         # A row may hold lists of numbers, such as propensities. A row of a log has an action, too.
-        if decisions or any(isinstance(x[0], str) for x in values if x):
+        if content == "decisions" or any(isinstance(x[0], str) for x in values if x):
             return first
         return None
     if values and all(isinstance(x, dict) for x in values):

@@ -13,7 +13,7 @@ from pathlib import Path
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import require_ordinary
 from piwo.sources.addresses import is_remote
-from piwo.sources.json_shapes import json_kind
+from piwo.sources.json_shapes import Content, json_kind
 from piwo.visible import without_secrets
 
 __all__ = ["KINDS", "files_of", "kind_of", "kind_of_name", "states_of_files"]
@@ -98,12 +98,12 @@ def _glob_within(folder: str) -> str:
     return f"it holds no file with a known ending ({', '.join(sorted(KINDS))})"
 
 
-def kind_of(paths: Sequence[str], decisions: bool = True) -> str:
+def kind_of(paths: Sequence[str], content: Content = "decisions") -> str:
     """Return the one type that all the files have, by their endings; kinds of JSON by contents.
 
     Args:
         paths: the files.
-        decisions: whether they hold decisions, not contexts alone.
+        content: what they hold: decisions, contexts alone, or slates.
 
     Raises:
         UsageError: for an unknown ending, and for several types.
@@ -133,7 +133,7 @@ def kind_of(paths: Sequence[str], decisions: bool = True) -> str:
                 f"no rows in {path!r}: the file is empty, expected at least one logged decision"
             )
     if kinds == ["json"]:
-        return json_kind(paths, decisions)
+        return json_kind(paths, content)
     return kinds[0]
 
 
