@@ -52,7 +52,7 @@ def test_show(piwo, file: Path) -> None:
     [
         (["--format", "csv"], "slates, which are lists, and CSV has none; write .jsonl"),
         (["--out", "x.csv"], "slates, which are lists, and CSV has none; write .jsonl"),
-        (["--eligible", "x"], "does not take --eligible; leave it out"),
+        (["--eligible", "x"], "column 'x' has type string, expected lists of the actions"),
         (["--items", "x.csv"], "does not take --items; leave it out"),
         (["--slots", "3"], "--slots is 3, and the policy fills 2"),
         (["--epsilon", "2"], "--epsilon is 2.0, expected a number from 0 to 1"),
@@ -64,3 +64,22 @@ def test_errors_are_one_line(piwo, file: Path, words: list[str], message: str) -
     assert ran.code == 2
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_act_shows_eligible_actions(piwo, file: Path) -> None:
+    rows = ['{"id": 1, "could": ["c", "a"]}', '{"id": 2, "could": ["a", "b", "c"]}']
+    Path("rows.jsonl").write_text("\n".join(rows))
+    query = "select * from read_json('rows.jsonl')"
+    ran = piwo("policy", "act", file, query, "--eligible", "could", "--keep", "id")
+    assert (ran.code, ran.err) == (0, "")
+    shown = [json.loads(line) for line in ran.out.splitlines()]
+    assert [one["slate"] for one in shown] == [["a"], ["b", "a"]]
+    explored = ("--eligible", "could", "--epsilon", ".5", "--seed", "4")
+    # what is explored is what the policy names: a and b
+    made = [json.loads(x) for x in piwo("policy", "act", file, query, *explored).out.splitlines()]
+    policy = slates.EpsilonSlate(slates.Deterministic(["b", "a"]), 0.5)
+    again = policy.act(None, 4, n=2, eligible=[["c", "a"], ["a", "b", "c"]])
+    assert [one["slate"] for one in made] == again.slates
+    assert [one["propensities"] for one in made] == again.propensities
+    refused = piwo("policy", "act", file, query, "--eligible", "could", "--slots", "2")
+    assert "row 0: the policy has 1 eligible actions for 2 slots; leave out --slots" in refused.err

@@ -55,6 +55,7 @@ from piwo.reductions.blocks import Partition
 from piwo.reductions.by_segment import BySegment
 from piwo.reductions.credit_sums import CreditSums
 from piwo.reductions.digest import LoggerDigest
+from piwo.reductions.eligible_gram import EligibleGram
 from piwo.reductions.improvement_sums import ImprovementSums
 from piwo.reductions.ix_path import IXPath
 from piwo.reductions.joint_gram import JointGram
@@ -216,6 +217,7 @@ REDUCTIONS: dict[str, Callable[[], Reduction[Any]]] = {
     ),
     "joint gram, direct": lambda: JointGram(None, np.zeros(WIDTH), np.ones((ACTIONS, 1))),
     "action gram": lambda: ActionGram(ACTIONS, np.full(WIDTH, 99.0)),
+    "eligible gram": lambda: EligibleGram(ACTIONS, np.full(WIDTH, 99.0)),
     "gram, dense": lambda: Gram((PseudoLoss(0.1), IX(0.1)), ACTIONS, np.zeros(WIDTH)),
     "gram, doubly robust": lambda: Gram(
         (DoublyRobustLS(0.2, 0.5), BaselineRelative(0.2)), ACTIONS, np.zeros(WIDTH)

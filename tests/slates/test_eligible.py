@@ -283,8 +283,80 @@ def test_intervals_cover_the_truth(name: str) -> None:
     print(name, truth, np.mean(values), wrong)
 
 
-def test_models_of_one_list_are_not_learned() -> None:
-    table = {**TABLE, "x": [1.0, 2.0, 3.0]}
-    log = read(table, marginals="alone", context="x")
-    with pytest.raises(UsageError, match="fitted as if every action could be shown in every row"):
-        slates.learn(log)
+ACTED = [["d", "a", "c"], ["b", "a"], ["c", "a", "d", "b"]]
+
+
+@pytest.mark.parametrize("name", sorted(TWINS))
+def test_acting_shows_eligible_actions_with_their_probabilities(name: str) -> None:
+    policy, twin = TWINS[name]
+    # every policy fills two of the slots; a label that it lacks is not shown
+    lists = [[*one, "z"] for one in ACTED] * 2000
+    made = policy.act(None, 11, n=len(lists), slots=2, eligible=lists)
+    counts: dict[tuple[int, tuple[str, ...]], int] = {}
+    for i, (shown, above, alone) in enumerate(
+        zip(made.slates, made.propensities, made.marginals, strict=True)
+    ):
+        row = i % 3
+        pi_above, pi_alone = twin(ACTED[row], shown)
+        assert above == pytest.approx(pi_above, abs=1e-12)
+        assert alone == pytest.approx(pi_alone, abs=1e-12)
+        key = row, tuple(shown)
+        counts[key] = counts.get(key, 0) + 1
+    for (_, shown), count in counts.items():
+        assert name == "factored" or len(set(shown)) == 2
+        assert count > 0
+    for row, could in enumerate(ACTED):
+        for shown in itertools.product(could, repeat=2):
+            if name != "factored" and shown[0] == shown[1]:
+                continue
+            chance = float(np.prod(twin(could, list(shown))[0]))
+            share = counts.get((row, shown), 0) / 2000
+            assert abs(share - chance) < 4 * np.sqrt(chance * (1 - chance) / 2000) + 1e-12
+    again = policy.act(None, 11, n=len(lists), slots=2, eligible=lists)
+    assert again == made
+
+
+def test_acting_fills_what_can_be_filled() -> None:
+    order = Deterministic(ORDER)
+    assert order.act(n=2, eligible=[["a"], ["a", "b", "d"]]).slates == [["a"], ["d", "b", "a"]]
+    assert order.act(n=2, eligible=["b", "c"]).slates == [["b", "c"]] * 2
+    assert [len(x) for x in Uniform(ITEMS).act(n=2, eligible=[["a"], ["a", "b"]]).slates] == [1, 2]
+    assert [len(x) for x in greedy(ITEMS).act(n=2, eligible=[["a"], ITEMS]).slates] == [1, 2]
+    # another order of actions, and items that the policy itself does not show
+    mixed = EpsilonSlate(Deterministic(["b", "a"]), 0.5, ["d", "a", "b", "c"])
+    made = mixed.act(n=400, random_state=2, eligible=["c", "b", "d"])
+    assert {len(x) for x in made.slates} == {1}
+    shares = [sum(x == [y] for x in made.slates) / 400 for y in "bcd"]
+    assert shares == pytest.approx([2 / 3, 1 / 6, 1 / 6], abs=0.1)
+    for above, shown in zip(made.propensities, made.slates, strict=True):
+        assert above == pytest.approx([2 / 3] if shown == ["b"] else [1 / 6])
+
+
+REFUSED = {
+    "row 1: the policy has 1 eligible actions for 2 slots; leave out slots": (
+        Deterministic(ORDER),
+        {"slots": 2, "eligible": [["a", "b"], ["a", "z"]]},
+    ),
+    "row 1: no eligible action is an action of the policy": (
+        Uniform(ITEMS),
+        {"eligible": [["a", "b"], ["z"]]},
+    ),
+    "row 0: the policy has 0 eligible actions for 1 slots; give it one of its own": (
+        EpsilonSlate(Deterministic(["a"]), 0.5, ITEMS),
+        {"eligible": [["b"], ["a"]]},
+    ),
+    "row 1: the policy gives each eligible action probability 0 in slot 1": (
+        Factored([{"a": 1.0}, {"b": 1.0}]),
+        {"eligible": [["a", "b"], ["b"]]},
+    ),
+    "listed twice": (Uniform(ITEMS), {"eligible": [["a", "a"], ["b"]]}),
+    "has 1 lists, expected one for each of 2 rows": (Uniform(ITEMS), {"eligible": [["a"]]}),
+}
+
+
+@pytest.mark.parametrize("message", sorted(REFUSED))
+def test_acting_refuses_what_it_cannot_fill(message: str) -> None:
+    policy, options = REFUSED[message]
+    with pytest.raises((DataError, UsageError)) as refused:
+        policy.act(n=2, **options)
+    assert message in str(refused.value)

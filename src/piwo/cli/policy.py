@@ -220,14 +220,13 @@ def act(
             "leave one of them out, or write the decisions to a file (--out)"
         )
     if piwo.slates.is_slate_file(file):
-        if eligible is not None or items is not None:
-            lost = argument("items") if eligible is None else argument("eligible")
+        if items is not None:
+            lost = argument("items")
             raise UsageError(
                 f"{file} holds a policy of slates, which does not take {lost}; leave it out"
             )
-        return _act_slates(
-            file, contexts, epsilon, slots, keep or (), seed, out, format, in_document=output.json
-        )
+        decided = _slates(file, contexts, epsilon, eligible, slots, keep or (), seed, out, format)
+        return _written(decided, file, "jsonl", out, in_document=output.json)
     if slots is not None:
         raise UsageError(
             f"{file} holds a policy of single actions, which fills no {argument('slots')}; leave "
@@ -245,11 +244,7 @@ def act(
     X = None
     if policy.needs_context:
         X = table
-    could = None
-    if eligible is not None:
-        could = table[eligible].combine_chunks()
-        # The policy does not know the name of the column, which errors need.
-        label_array(ragged(could, eligible, LISTS)[1], eligible)
+    could = _listed(table, eligible)
     offered: Any = table[items] if items in table.column_names else items
     chosen = policy.act(X, seed, n=rows, eligible=could, items=offered)
     kept = match_names(keep or (), table.column_names, "columns to keep")
@@ -261,18 +256,28 @@ def act(
     return _written(decided, file, format, out, in_document=output.json)
 
 
-def _act_slates(
+def _listed(table: pa.Table, eligible: str | None) -> pa.Array | None:
+    """Return the lists of eligible actions in a column; None without one."""
+    if eligible is None:
+        return None
+    could = table[eligible].combine_chunks()
+    # The policy does not know the name of the column, which errors need.
+    label_array(ragged(could, eligible, LISTS)[1], eligible)
+    return could
+
+
+def _slates(
     file: str,
     contexts: str,
     epsilon: float,
+    eligible: str | None,
     slots: int | None,
     keep: Sequence[str],
     seed: int | None,
     out: Path | None,
     format: Literal["csv", "jsonl"] | None,  # noqa: A002
-    in_document: bool,
-) -> Answer:
-    """Return the slates of a policy, with their probabilities, as lines of JSON."""
+) -> dict[str, list[Any]]:
+    """Return the slates of a policy, with their probabilities, as columns."""
     ending = "" if out is None else out.suffix.lower()
     if format == "csv" or ending in {".csv", ".tsv"}:
         raise UsageError(
@@ -286,14 +291,14 @@ def _act_slates(
             f"the {policy.kind} policy in {file} is drawn at random already; leave "
             f"{argument('epsilon')} out"
         )
-    table = read_contexts(contexts, policy.encoding, keep=keep, decided=_SLATE_COLUMNS)
+    table = read_contexts(contexts, policy.encoding, eligible, keep, decided=_SLATE_COLUMNS)
     X = None if policy.encoding is None else table
-    chosen = policy.act(X, seed, n=table.num_rows, slots=slots)
+    could = _listed(table, eligible)
+    chosen = policy.act(X, seed, n=table.num_rows, slots=slots, eligible=could)
     kept = match_names(keep, table.column_names, "columns to keep")
     decided: dict[str, list[Any]] = {name: table[name].to_pylist() for name in kept}
     columns = (chosen.slates, chosen.propensities, chosen.marginals)
-    decided |= dict(zip(_SLATE_COLUMNS, columns, strict=True))
-    return _written(decided, file, "jsonl", out, in_document)
+    return decided | dict(zip(_SLATE_COLUMNS, columns, strict=True))
 
 
 _SLATE_COLUMNS = ("slate", "propensities", "marginals")

@@ -6,12 +6,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
+from piwo.logs.foreign import RowError
+from piwo.messages import argument
+from piwo.policies.restricted import draw_pairs
 from piwo.policies.sampling import draw_rows
-from piwo.slates.rows import Codes
+from piwo.slates.restricting import eligible_mass
+from piwo.slates.rows import Codes, SlateRows
 
-__all__ = ["Decided", "SlateDecisions", "draw_ranking", "draw_slots"]
+__all__ = [
+    "Decided",
+    "SlateDecisions",
+    "draw_eligible",
+    "draw_ranking",
+    "draw_slots",
+    "rank_eligible",
+    "rows_to_fill",
+]
 
 
 @dataclass(frozen=True)
@@ -43,6 +58,95 @@ class Decided:
     """(n, L)."""
     marginal: Floats
     """(n, L)."""
+
+    def labelled(self, actions: Actions, lengths: npt.NDArray[np.int64]) -> SlateDecisions:
+        """Return the decisions with labels.
+
+        Args:
+            actions: whose codes they are.
+            lengths: (n,) how many slots each slate has.
+
+        >>> one = np.ones((1, 2))
+        >>> Decided(np.array([[1, 0]], np.int32), one, one).labelled(
+        ...     Actions(["a", "b"]), np.array([1])
+        ... )
+        SlateDecisions(slates=[['b']], propensities=[[1.0]], marginals=[[1.0]])
+        """
+        sizes = lengths.tolist()
+        slates = [actions.take(x[:k]).tolist() for x, k in zip(self.codes, sizes, strict=True)]
+        above = [x[:k] for x, k in zip(self.above.tolist(), sizes, strict=True)]
+        marginal = [x[:k] for x, k in zip(self.marginal.tolist(), sizes, strict=True)]
+        return SlateDecisions(slates, above, marginal)
+
+
+def rows_to_fill(eligible: Eligible, most: npt.NDArray[np.int64], slots: int | None) -> SlateRows:
+    """Return rows whose slots are to be filled, which show nothing yet.
+
+    Args:
+        eligible: the actions that may be shown in each of n rows.
+        most: (n,) how many slots the policy can fill.
+        slots: how many to fill; None: as many as it can.
+
+    Raises:
+        RowError: for rows with fewer.
+
+    >>> some = Eligible(np.array([0, 2]), np.array([2, 0], np.int32))
+    >>> rows_to_fill(some, np.array([2]), None).lengths.tolist()
+    [2]
+    """
+    wanted = slots or 1
+    lost = np.flatnonzero(most < wanted)
+    if len(lost):
+        advice = "give it one of its own"
+        if slots is not None:
+            advice = f"leave out {argument('slots')} to fill as many as can be"
+        raise RowError(
+            f"the policy has {int(most[lost[0]])} eligible actions for {wanted} slots; {advice}",
+            lost.tolist(),
+        )
+    lengths = most if slots is None else np.full(len(most), slots)
+    nothing = np.full((len(most), int(lengths.max(initial=1))), np.int32(-1))
+    reward = np.zeros(nothing.shape)
+    return SlateRows(np.arange(len(most)), lengths, nothing, reward, eligible=eligible)
+
+
+def rank_eligible(rows: SlateRows, rng: np.random.Generator) -> Codes:
+    """Return uniform ordered choices of the eligible actions, (n, L); -1 beyond the end.
+
+    Args:
+        rows: with eligible actions, at least as many as slots.
+        rng: advances.
+    """
+    some = rows.eligible
+    assert some is not None
+    # the pairs of each row in random order, and their ranks in it
+    order = np.lexsort((rng.random(len(some.codes)), some.rows))
+    rank = np.arange(len(order)) - some.starts[some.rows]
+    kept = rank < rows.lengths[some.rows]
+    found = np.full((len(rows), rows.slots), np.int32(-1))
+    found[some.rows[kept], rank[kept]] = some.codes[order[kept]]
+    return found
+
+
+def draw_eligible(table: Floats, rows: SlateRows, rng: np.random.Generator) -> Codes:
+    """Return slates of slots drawn independently among the eligible actions, (n, L).
+
+    Args:
+        table: (L, K) the distribution of each slot.
+        rows: with eligible actions.
+        rng: advances.
+
+    Raises:
+        RowError: for a row in which a slot has nothing left.
+    """
+    some = rows.eligible
+    assert some is not None
+    mass = eligible_mass(table, rows)
+    found = np.full((len(rows), rows.slots), np.int32(-1))
+    for slot in range(rows.slots):
+        chances = table[slot][some.codes] / mass[some.rows, slot]  # not a propensity: restricts
+        found[:, slot] = some.codes[draw_pairs(chances, some, rng)]
+    return found
 
 
 def draw_ranking(n: int, slots: int, items: int, rng: np.random.Generator) -> Codes:

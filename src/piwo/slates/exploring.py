@@ -7,15 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.checks import check_kind, is_number, shown
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.messages import argument
 from piwo.policies.state import State
-from piwo.slates.acting import Decided, draw_ranking
+from piwo.slates.acting import Decided, draw_ranking, rank_eligible
 from piwo.slates.policies import OneSlate, Uniform
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.rows import SlateRows
@@ -178,6 +180,36 @@ class EpsilonSlate(SlatePolicy):
         repeated = np.tril(codes[:, :, None] == codes[:, None, :], -1).any(axis=2)
         above = _given_above(same, np.where(repeated, 0.0, uniform), self.epsilon)
         return Decided(codes, above, (1.0 - self.epsilon) * same + self.epsilon / m)
+
+    def can_fill(self, eligible: Eligible) -> npt.NDArray[np.int64]:
+        """Return how many slots of each row the policy can fill, (n,)."""
+        return self.policy.can_fill(self._own(eligible))
+
+    def decide_among(self, matrix: Floats, rows: SlateRows, rng: np.random.Generator) -> Decided:
+        """Return the policy's slates, or uniform rankings, of the eligible items."""
+        assert rows.eligible is not None
+        listed = self.policy.listed
+        assert listed is not None
+        chosen = self.policy.aligned(listed)
+        assert isinstance(chosen, OneSlate)
+        own = chosen.among(matrix, replace(rows, eligible=self._own(rows.eligible)))
+        # -1, beyond the end, stays
+        places = np.array([*map(self.listed.index, listed), -1], np.int32)
+        own = places[own]
+        explores = rng.random(len(rows)) < self.epsilon
+        codes = np.where(explores[:, None], rank_eligible(rows, rng), own)
+        drawn = replace(rows, action=codes)
+        same = np.where(rows.mask, codes == own, 1.0)
+        above = _given_above(same, self.explored.above(drawn), self.epsilon)
+        alone = self.explored.marginal(drawn)
+        return Decided(codes, above, (1.0 - self.epsilon) * same + self.epsilon * alone)
+
+    def _own(self, eligible: Eligible) -> Eligible:
+        """Return lists of the items as lists of the policy's own actions."""
+        listed = self.policy.listed
+        assert listed is not None
+        table = np.array([listed.index(x) if x in listed else -1 for x in self.listed], np.int32)
+        return eligible.recoded(table)[0]
 
 
 def _given_above(own: Floats, other: Floats, epsilon: float) -> Floats:

@@ -10,7 +10,8 @@ from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.learners import PIWO
 from piwo.messages import argument
-from piwo.oracles import Ridge
+from piwo.oracles import Oracle, Ridge
+from piwo.oracles.eligible_ridge import EligibleRidge
 from piwo.policies import LinearGreedy
 from piwo.scores import Score
 from piwo.slates.evaluate import evaluate
@@ -53,7 +54,9 @@ def learn(
     which the evaluation assumes, too.
 
     Formula: a_l = argmax over items that are not among a_1, ..., a_{l-1} of <c_{l,a}, x> + b_{l,a},
-    with c_l and b_l of the ridge regression of the score's gains in position l.
+    with c_l and b_l of the ridge regression of the score's gains in position l. If rows have
+    eligible actions, items are those of the row, and the regression of an item is over the rows in
+    which it is eligible (others would pull its scores to 0); an item that never was has score 0.
 
     Args:
         log: of `slates.read`, with rewards of slots, marginal propensities, and context.
@@ -68,8 +71,8 @@ def learn(
 
     Raises:
         DataError: for rows that break a rule.
-        UsageError: if the log lacks rewards of slots or marginal propensities, has fewer actions
-            than slots, or has eligible actions.
+        UsageError: if the log lacks rewards of slots or marginal propensities, or has fewer actions
+            than slots.
 
     >>> import piwo
     >>> log = piwo.slates.read(
@@ -94,18 +97,15 @@ def learn(
             f"the scores of items are linear in the context, and {log.name} was read without; name "
             f"its columns ({argument('context', '[...]')})"
         )
-    if log.columns.eligible is not None:
-        raise UsageError(
-            f"a model of each action is fitted as if every action could be shown in every row, and "
-            f"{log.name} has eligible actions ({argument('eligible')}); slates.evaluate takes "
-            "policies of your own"
-        )
     if len(log.actions) < log.slots:
         raise UsageError(
             f"there are {len(log.actions)} actions and {log.slots} slots, expected at least as "
             f"many actions: no item is shown twice; declare {argument('actions', '[...]')}"
         )
     parts = log.split(holdout, random_state)
+    oracle: Oracle = Ridge(alpha)
+    if log.columns.eligible is not None:
+        oracle = EligibleRidge(alpha)
     features, coef, intercept = None, [], []
     for position in range(1, log.slots + 1):
         rows = parts.train.position(position)
@@ -113,7 +113,7 @@ def learn(
             # one encoding of the context for all positions
             rows = replace(rows, declared_features=features)
         features = rows.features
-        learner = PIWO(score, Ridge(alpha), certificate=None, delta=delta).fit(rows)
+        learner = PIWO(score, oracle, certificate=None, delta=delta).fit(rows)
         policy = learner.policy_
         assert isinstance(policy, LinearGreedy)
         coef.append(policy.coef)

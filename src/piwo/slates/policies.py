@@ -14,10 +14,17 @@ from piwo.checks import check_listed, is_number, shown
 from piwo.errors import DataError, UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.messages import argument
 from piwo.policies.state import State
-from piwo.slates.acting import Decided, draw_ranking, draw_slots
+from piwo.slates.acting import (
+    Decided,
+    draw_eligible,
+    draw_ranking,
+    draw_slots,
+    rank_eligible,
+)
 from piwo.slates.policy import Probability, SlatePolicy
 from piwo.slates.restricting import (
     eligible_items,
@@ -205,6 +212,16 @@ class Factored(SlatePolicy):
         found = table[np.arange(slots), codes]
         return Decided(codes, found, found)
 
+    def can_fill(self, eligible: Eligible) -> npt.NDArray[np.int64]:
+        """Return the number of distributions, (n,): an item may be shown twice."""
+        return np.full(len(eligible), self.most_slots)
+
+    def decide_among(self, matrix: Floats, rows: SlateRows, rng: np.random.Generator) -> Decided:  # noqa: ARG002
+        """Return slates whose slots are drawn independently among the eligible actions."""
+        codes = draw_eligible(self._checked(rows), rows, rng)
+        found = self.marginal(replace(rows, action=codes))
+        return Decided(codes, found, found)
+
     def unknown(self, actions: Actions) -> tuple[Label, ...]:
         """Return the labels with a probability above 0 that an action list lacks."""
         named = [label for one in self.slots for label, p in one.items() if p > 0]
@@ -305,6 +322,12 @@ class Uniform(SlatePolicy):
         above = np.broadcast_to(1.0 / (m - np.arange(slots)), codes.shape)
         return Decided(codes, above, np.full(codes.shape, 1.0 / m))
 
+    def decide_among(self, matrix: Floats, rows: SlateRows, rng: np.random.Generator) -> Decided:  # noqa: ARG002
+        """Return uniform rankings of the eligible items."""
+        codes = rank_eligible(rows, rng)
+        drawn = replace(rows, action=codes)
+        return Decided(codes, self.above(drawn), self.marginal(drawn))
+
     def unknown(self, actions: Actions) -> tuple[Label, ...]:
         """Return the items that an action list lacks."""
         return tuple(x for x in self.items if x not in actions)
@@ -356,6 +379,20 @@ class OneSlate(SlatePolicy):
         """Return the policy's slates; nothing is drawn."""
         codes = self.shown(matrix, slots)
         return Decided(codes, np.ones(codes.shape), np.ones(codes.shape))
+
+    def decide_among(self, matrix: Floats, rows: SlateRows, rng: np.random.Generator) -> Decided:  # noqa: ARG002
+        """Return the policy's slates of eligible actions; nothing is drawn."""
+        codes = self.among(matrix, rows)
+        return Decided(codes, np.ones(codes.shape), np.ones(codes.shape))
+
+    @abstractmethod
+    def among(self, matrix: Floats, rows: SlateRows) -> Codes:
+        """Return the slate that it shows, (n, L) codes; -1 beyond the end and for others.
+
+        Args:
+            matrix: (n, d) the context, encoded.
+            rows: n, with eligible actions or not.
+        """
 
     @abstractmethod
     def codes(self, rows: SlateRows) -> Codes:
@@ -473,6 +510,10 @@ class Deterministic(OneSlate):
             return self
         places = [actions.index(x) if x in actions else -1 for x in self.fixed]
         return Deterministic(self.fixed, np.array(places, np.int32))
+
+    def among(self, matrix: Floats, rows: SlateRows) -> Codes:  # noqa: ARG002 (the same everywhere)
+        """Return the slates, (n, L)."""
+        return self.codes(rows)
 
     def codes(self, rows: SlateRows) -> Codes:
         """Return the slates, (n, L)."""
@@ -605,8 +646,6 @@ class GreedySlate(OneSlate):
 
     def codes(self, rows: SlateRows) -> Codes:
         """Return the slates, (n, L)."""
-        require_slots(len(self.coef), rows, "learned positions")
-        slots = min(rows.slots, len(self.coef))
         if self.features is None:
             matrix = np.empty((len(rows), 0))
         else:
@@ -616,6 +655,12 @@ class GreedySlate(OneSlate):
                 raise DataError(
                     "the context has missing or infinite values; drop such rows yourself first"
                 )
+        return self.among(matrix, rows)
+
+    def among(self, matrix: Floats, rows: SlateRows) -> Codes:
+        """Return the best eligible items, slot by slot, (n, L)."""
+        require_slots(len(self.coef), rows, "learned positions")
+        slots = min(rows.slots, len(self.coef))
         free = np.ones((len(rows), len(self.actions)), np.bool_)
         if rows.eligible is not None:
             require_slots(rows.eligible.sizes, rows, "eligible actions")

@@ -8,17 +8,20 @@ from os import PathLike
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.checks import check_count
 from piwo.errors import UsageError
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.messages import argument
+from piwo.policies.restricted import eligible_lists
 from piwo.policies.sampling import RandomState, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
-from piwo.slates.acting import Decided, SlateDecisions
+from piwo.slates.acting import Decided, SlateDecisions, rows_to_fill
 from piwo.slates.rows import SlateRows
 
 __all__ = ["SLATE_FORMAT", "SLATE_VERSION", "Probability", "SlatePolicy"]
@@ -116,6 +119,7 @@ class SlatePolicy(ABC):
         *,
         n: int | None = None,
         slots: int | None = None,
+        eligible: Any = None,
     ) -> SlateDecisions:
         """Return a slate for each context, with the probabilities to log.
 
@@ -123,15 +127,23 @@ class SlatePolicy(ABC):
             context: a data frame, or an (n, d) array; None for a policy without context.
             random_state: seed or generator of the draws.
             n: the number of slates, if there is no context; None: 1.
-            slots: how many slots to fill; None: all that the policy fills.
+            slots: how many slots to fill; None: all that the policy fills, with `eligible` as many
+                of them as a row has eligible actions for.
+            eligible: n lists of the labels that may be shown, or one list for all rows; None: all.
+                The policy is restricted to them as `slates.read` says; labels that it does not
+                have are not shown.
 
         Raises:
+            DataError: for a row without an eligible action that the policy has, or with fewer than
+                `slots`.
             UsageError: for a policy that is known on the rows of a log alone, and for more slots
                 than it fills.
 
         >>> import piwo
         >>> piwo.slates.Uniform(["a", "b", "c"]).act(n=1, slots=2).propensities
         [[0.3333333333333333, 0.5]]
+        >>> piwo.slates.Deterministic(["a", "b", "c"]).act(n=2, eligible=[["c"], ["c", "b"]]).slates
+        [['c'], ['b', 'c']]
         """
         most = self.most_slots
         if most is None or self.listed is None:
@@ -152,12 +164,42 @@ class SlatePolicy(ABC):
                     f"the policy needs the context and got none; pass {argument('context', '...')}"
                 )
             matrix = self.encoding.encode(context)
-        made = self.decide(matrix, slots or most, generator(random_state))
-        return SlateDecisions(
-            [self.listed.take(one).tolist() for one in made.codes],
-            made.above.tolist(),
-            made.marginal.tolist(),
-        )
+        rng = generator(random_state)
+        if eligible is not None:
+            return self._act_among(matrix, eligible, slots, rng)
+        made = self.decide(matrix, slots or most, rng)
+        return made.labelled(self.listed, np.full(len(matrix), slots or most))
+
+    def _act_among(
+        self, matrix: Floats, eligible: Any, slots: int | None, rng: np.random.Generator
+    ) -> SlateDecisions:
+        """Show eligible actions alone; see `act`."""
+        n, listed = len(matrix), self.listed
+        assert listed is not None
+        some = eligible_lists(eligible, listed, n)
+        policy = self.aligned(listed)
+        rows = rows_to_fill(some, policy.can_fill(some), slots)
+        return policy.decide_among(matrix, rows, rng).labelled(listed, rows.lengths)
+
+    def can_fill(self, eligible: Eligible) -> npt.NDArray[np.int64]:
+        """Return how many slots of each row it can fill with eligible actions, (n,).
+
+        Args:
+            eligible: of n rows, in the codes of its own actions.
+        """
+        assert self.most_slots is not None
+        return np.minimum(self.most_slots, eligible.sizes)
+
+    def decide_among(self, matrix: Floats, rows: SlateRows, rng: np.random.Generator) -> Decided:
+        """Return slates of eligible actions; the policy is aligned to its own.
+
+        Args:
+            matrix: (n, d).
+            rows: n, with the number of slots and the eligible actions of each.
+            rng: advances.
+        """
+        del matrix, rows, rng  # only kinds that name their actions can act
+        raise UsageError(f"{type(self).__name__} cannot act")
 
     def decide(self, matrix: Floats, slots: int, rng: np.random.Generator) -> Decided:
         """Return a slate of so many slots for each of n contexts.
