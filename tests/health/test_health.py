@@ -409,3 +409,37 @@ def test_a_policy_that_acts_on_some_of_the_context_leaves_the_rest_to_be_looked_
     ] == GAPS
     only = replace(log, columns=replace(log.columns, context=("whole",)))
     assert piwo.check(only, policy).context_gaps == ()
+
+
+def test_lists_of_propensities_tell_what_was_never_logged_by_chance() -> None:
+    rng = np.random.default_rng(0)
+    action = rng.choice(2, size=400, p=[0.7, 0.3])
+    # c could be taken, and never was; d could not
+    every = np.tile([0.7, 0.2995, 0.0005, 0.0], (400, 1))
+
+    def found(labels: str) -> tuple[float | None, str, str]:
+        kept = every[:, : len(labels)]
+        log = piwo.Log.from_arrays(
+            action=np.array(["a", "b"])[action],
+            reward=np.ones(400),
+            propensity=kept[np.arange(400), action],
+            propensities=kept,
+            actions=list(labels),
+        )
+        health = piwo.check(log)
+        (one,) = (x for x in health.findings if x.kind == "never-logged")
+        # the number, and so the severity, is that of evaluate
+        assert health.unsupported_mass == (
+            piwo.evaluate(log, piwo.policies.Uniform(log.actions)).unsupported_mass
+        )
+        return health.unsupported_mass, one.severity, one.text
+
+    mass, severity, text = found("abc")
+    assert (mass, severity) == (0.0, "note")
+    assert text == (
+        "1 of 3 actions were never logged ('c'); the logger could take all that the uniform policy "
+        "plays (propensities above 0), so it is by chance"
+    )
+    mass, severity, text = found("abcd")
+    assert (mass, severity) == (0.25, "care")
+    assert "probability 0.25 to actions that the logger could not take there" in text

@@ -380,56 +380,30 @@ def _exploration(health: Health) -> Iterator[HealthFinding]:
 def _coverage(health: Health) -> Iterator[HealthFinding]:
     """Actions were never logged, or cannot be where the policy takes them."""
     missing = health.actions - health.actions_logged - health.never_eligible
-    mass = health.unsupported_mass
-    if missing and health.by_size:
-        yield _never_taken(health, missing)
-        return
-    if missing == 0 and mass:
-        text = (
-            f"the {policy_text(health.policy)} gives probability {mass:.4g} to actions that the "
-            "logger could not take there (propensity 0); what they would have earned is unknown: "
-            "log them, or keep new policies away from them"
-        )
-        yield _finding("never-logged", _severity_of_share(mass), text)
-    if missing == 0:
-        return
-    named = ", ".join(map(label_text, health.never_logged[:_NAMED]))
-    if missing > _NAMED:
-        named += ", ..."
-    text = f"{missing} of {health.actions} actions were never logged ({named})"
-    if mass is not None:
-        text += f"; the {policy_text(health.policy)} gives them probability {mass:.4g}"
-    text += (
-        "; what they would have earned is unknown: log them, or keep new policies away from them"
-    )
-    yield _finding("never-logged", _severity_of_share(mass), text)
-
-
-def _never_taken(health: Health, missing: int) -> HealthFinding:
-    """Some actions were eligible and never taken."""
-    rows = health.never_logged_eligible[: min(_NAMED, missing)]
-    each = zip(health.never_logged, rows, strict=False)
-    named = ", ".join(f"{label_text(label)}: {count:,}" for label, count in each)
-    if missing > _NAMED:
-        named += ", ..."
-    text = f"{missing} of {health.actions} actions were eligible and never taken "
-    text += f"(eligible in rows: {named})"
     mass, policy = health.unsupported_mass, policy_text(health.policy)
     severity = _severity_of_share(mass)
-    unknown = "what those would have earned is unknown: log them, or keep new policies away"
-    if health.every_propensity and mass:
-        text += (
-            f"; the {policy} gives probability {mass:.4g} to actions that the logger could not "
-            f"take there (propensity 0); {unknown}"
+    unknown = (
+        "what they would have earned is unknown: log them, or keep new policies away from them"
+    )
+    out_of_reach = (
+        f"the {policy} gives probability {mass or 0.0:.4g} to actions that the logger could not "
+        f"take there (propensity 0); {unknown}"
+    )
+    if missing == 0:
+        if mass:
+            yield _finding("never-logged", severity, out_of_reach)
+        return
+    text = f"{_never_taken(health, missing)}; "
+    if health.every_propensity and mass is not None:
+        # The lists say exactly what the logger could not take, logged or not.
+        by_chance = (
+            f"the logger could take all that the {policy} plays (propensities above 0), so it is "
+            "by chance"
         )
-    elif health.every_propensity and mass is not None:
+        text += out_of_reach if mass else by_chance
+    elif health.by_size and mass is not None:
         text += (
-            f"; the logger could take all that the {policy} plays (propensities above 0), so it "
-            "is by chance"
-        )
-    elif mass is not None:
-        text += (
-            f"; at most {mass:.4g} of what the {policy} plays, in such actions or next to one of "
+            f"at most {mass:.4g} of what the {policy} plays, in such actions or next to one of "
             "propensity 1, may be out of the logger's reach; propensities of all eligible actions "
             f"would say if they are ({argument('propensities')})"
         )
@@ -437,7 +411,31 @@ def _never_taken(health: Health, missing: int) -> HealthFinding:
             severity = "note"
         else:
             text += "; log such actions, or keep new policies away from them"
-    return _finding("never-logged", severity, text)
+    elif health.by_size:
+        text = text.removesuffix("; ")
+    else:
+        if mass is not None:
+            text += f"the {policy} gives them probability {mass:.4g}; "
+        text += unknown
+    yield _finding("never-logged", severity, text)
+
+
+def _never_taken(health: Health, missing: int) -> str:
+    """Return how many actions were never taken, with the first few."""
+    named = list(map(label_text, health.never_logged[:_NAMED]))
+    if health.by_size:
+        rows = health.never_logged_eligible[: min(_NAMED, missing)]
+        pairs = zip(health.never_logged, rows, strict=False)
+        named = [f"{label_text(label)}: {count:,}" for label, count in pairs]
+    if missing > _NAMED:
+        named.append("...")
+    listed = ", ".join(named)
+    if health.by_size:
+        return (
+            f"{missing} of {health.actions} actions were eligible and never taken (eligible in "
+            f"rows: {listed})"
+        )
+    return f"{missing} of {health.actions} actions were never logged ({listed})"
 
 
 def _unlisted(health: Health) -> Iterator[HealthFinding]:
