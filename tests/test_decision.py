@@ -1,5 +1,6 @@
 """Decisions say no more than the bounds that they come from."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from piwo.errors import UsageError
 from piwo.evaluation import Guardrail, GuardrailResult
 from piwo.health.record import HealthFinding
 from piwo.messages import Note
+from piwo.report.forest import forest_of
 from piwo.visible import rounded
 
 
@@ -70,7 +72,7 @@ def test_a_policy_learned_from_these_rows_is_named_beside_those_that_are_judged(
     learned = piwo.PIWO(piwo.IX(0.1), piwo.oracles.Ridge()).fit(log).policy_
     both = {"own": learned, "B": piwo.policies.Constant("B", log.actions)}
     made = piwo.decide(piwo.compare(log, both))
-    assert "B is not proved better on 4,000 decisions" in made.sentence
+    assert "B is proved worse on 4,000 decisions" in made.sentence
     assert made.sentence.endswith(" own was learned from these rows, which cannot judge it.")
 
 
@@ -212,3 +214,38 @@ def test_what_makes_the_log_unfit_for_the_policy_is_a_caveat() -> None:
     made = piwo.decide(constant(log, "B"), health=health)
     assert made.verdict == "switch"
     assert "the log is unfit for B: few rows decide" in made.caveats
+
+
+def test_a_policy_that_is_proved_worse_is_said_to_be_worse() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000, logger="fixed"
+    )
+    worse = piwo.evaluate(log, piwo.policies.Constant("b", log.actions))
+    assert worse.improvement_upper is not None
+    assert worse.improvement_upper < 0.0
+    text = piwo.decide(worse).sentence
+    assert "constant:b is proved worse on 1,000 decisions: it earns at least" in text
+    assert "up to 0" not in text
+    # Digits are cut towards less: at least so much, at most so much.
+    least, most = re.findall(r"at (?:least|most) ([.\d]+) less", text)
+    assert float(least) <= -worse.improvement_upper
+    assert worse.improvement_lower is not None
+    assert float(most) >= -worse.improvement_lower
+    (row,) = forest_of([worse], Units(), "constant:b").rows
+    assert (row.kind, row.note) == ("worse", "proved worse")
+    both = piwo.compare(log, {"b": piwo.policies.Constant("b", log.actions)})
+    assert piwo.decide(both).sentence.count("proved worse") == 1
+
+
+def test_costs_of_a_worse_policy_are_more() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 500,
+        reward=[0, -1] * 500,
+        propensity=[0.5] * 1000,
+        reward_range=(-1, 0),
+        logger="fixed",
+    )
+    made = replace(piwo.evaluate(log, piwo.policies.Constant("b", log.actions)), cost=True)
+    text = piwo.decide(made, units=Units("euros", 100)).sentence
+    said = r"it costs at least [.\d]+ euros more, and at most [.\d]+ euros more, per 100 decisions"
+    assert re.search(said, text)

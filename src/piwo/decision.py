@@ -11,7 +11,7 @@ from piwo.certificates.certificate import Certificate
 from piwo.checks import check_finite, check_kind, shown
 from piwo.errors import UsageError
 from piwo.evaluation.comparison import require_together
-from piwo.evaluation.gains import Units
+from piwo.evaluation.gains import Units, gain_words
 from piwo.evaluation.record import Evaluation
 from piwo.health.record import Health, label_text
 from piwo.messages import Note, argument
@@ -478,16 +478,23 @@ def _keep_text(best: Candidate, frame: Frame, count: int) -> str:
     lower, upper = best.gain_lower, best.gain_upper
     if lower is None or upper is None:
         return f"{start}."
-    per, (more, less) = frame.units.per, _verb(frame)[1]
-    step = (upper - lower) * per / 5.0
-    most = rounded(max(0.0, upper) * per, step, down=False)
-    least = rounded(max(0.0, -lower) * per, step, down=False)
+    units, (verb, (more, less)) = frame.units, _verb(frame)
+    step = (upper - lower) * units.per / 5.0
+    least = units.gain(lower, rounded(max(0.0, -lower) * units.per, step, down=False))
+    if upper <= 0.0:
+        sure = units.gain(upper, rounded(-upper * units.per, step, down=True))
+        if count == 1:
+            start = start.replace("is not proved better", f"is {gain_words(lower, upper)}")
+        else:
+            start += f"; {it} is {gain_words(lower, upper)}"
+        return (
+            f"{start}: it {verb} at least {sure} {less}, and at most {least} {less}, {units.each}."
+        )
+    most = units.gain(upper, rounded(upper * units.per, step, down=False))
     # A bare verb: "may earn".
-    does = _verb(frame)[0].removesuffix("s")
-    return (
-        f"{start}; {it} may {does} up to {frame.units.gain(upper, most)} {more}, or {least} "
-        f"{less}, {frame.units.each}."
-    )
+    does = verb.removesuffix("s")
+    amount = least.removesuffix(units.unit).rstrip()
+    return f"{start}; {it} may {does} up to {most} {more}, or {amount} {less}, {units.each}."
 
 
 def _verb(frame: Frame) -> tuple[str, tuple[str, str]]:

@@ -1,7 +1,11 @@
 """`piwo evaluate`: the numbers, the JSON document, and what is said about several policies."""
 
+import shlex
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import piwo as library
@@ -417,3 +421,19 @@ def test_explain_says_what_the_columns_are(piwo, small: Path, roles) -> None:
     assert "ESS: effective sample size" not in plain
     assert "ESS: effective sample size" in explained
     assert len(set(plain.splitlines()) - set(explained.splitlines())) == 0
+
+
+def test_the_next_line_names_the_columns_that_may_be_context(piwo, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = {"action": rng.choice(["a", "b"], 400), "reward": rng.integers(0, 2, 400)}
+    more = {"the hour": rng.integers(0, 24, 400), "x_0": rng.random(400), "x_1": rng.random(400)}
+    log = tmp_path / "log.parquet"
+    pq.write_table(pa.table({**table, "propensity": np.full(400, 0.5), **more}), log)
+    last = piwo("evaluate", log, "--policy", "uniform").out.splitlines()[-1]
+    command, _, advice = last.removeprefix("next: piwo ").partition("  # ")
+    assert "known before the decision" in advice
+    assert "--context 'the hour,x_*'" in command
+    assert piwo(*shlex.split(command), "--oracle", "ridge").code == 0
+    pq.write_table(pa.table({**table, "propensity": np.full(400, 0.5)}), log)
+    last = piwo("evaluate", log, "--policy", "uniform").out.splitlines()[-1]
+    assert last.startswith("next: to learn, log context")

@@ -159,4 +159,4 @@ def test_a_path_over_gamma_says_it_if_any_estimate_is_outside() -> None:
     assert first.lower < first.value < first.upper
     assert last.value < last.lower
     assert [note.kind for note in path.notes].count("outside") == 1
-    assert "the ix estimate lies outside the interval" in str(path)
+    assert "the ix estimate at gamma = 0.5 lies outside the interval" in str(path)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,12 +85,37 @@ def after_evaluate(
     if columns.eligible is not None and columns.items is None:
         return "to learn from changing actions, give their features: --items FILE"
     settings = settings_of("learn")
-    words = ["piwo", "learn", *columns.words(log, "learn")]
+    words, before = ["piwo", "learn", *columns.words(log, "learn")], ""
     if not columns.context and "--context" not in settings:
-        words += ["--context", "..."]
+        free = _free(rows)
+        if not free:
+            return "to learn, log context: columns known before the decision (this log has none)"
+        words += ["--context", ",".join(_short(free))]
+        before = "  # of these columns, keep those that are known before the decision"
     if "--out" not in settings:
         words += ["--out", "policy.piwo"]
-    return command_line(words)
+    return f"{command_line(words)}{before}"
+
+
+def _free(log: Log) -> list[str]:
+    """Return the columns of a log without a role, which may be context."""
+    columns = log.columns
+    taken = {*columns.used(), columns.position}
+    return [name for name in log.source.schema.names if name not in taken]
+
+
+def _short(names: Sequence[str]) -> list[str]:
+    """Return names of columns; numbered ones as a glob, such as pixel_* for pixel_0, pixel_1.
+
+    >>> _short(["hour", "pixel_0", "pixel_1"]), _short(["x1"])
+    (['hour', 'pixel_*'], ['x1'])
+    """
+    starts = [re.sub(r"[0-9]+$", "", name) for name in names]
+    found = []
+    for name, start in zip(names, starts, strict=True):
+        several = start and starts.count(start) > 1
+        found.append(f"{start}*" if several else name)
+    return list(dict.fromkeys(found))
 
 
 def after_learn(

@@ -9,7 +9,7 @@ from piwo.errors import UsageError
 from piwo.messages import argument
 from piwo.visible import number, rounded
 
-__all__ = ["Units"]
+__all__ = ["Units", "gain_words"]
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,25 @@ class Units:
         center = lower if estimate is None else estimate
         step = abs(center - lower) / 10.0
         return self.gain(lower, rounded(lower * self.per, step * self.per, down=True))
+
+
+def gain_words(lower: float | None, upper: float | None) -> str:
+    """Return what the bounds on a gain prove, in the words of the command and the report.
+
+    Args:
+        lower: of the gain; None: there is none.
+        upper: likewise.
+
+    >>> gain_words(0.1, 0.2), gain_words(-0.1, 0.2), gain_words(-0.2, -0.1), gain_words(-0.2, 0.0)
+    ('proved better', 'not proved better', 'proved worse', 'proved no better')
+    """
+    if lower is not None and lower > 0.0:
+        return "proved better"
+    if upper is not None and upper < 0.0:
+        return "proved worse"
+    if upper is not None and upper <= 0.0:
+        return "proved no better"
+    return "not proved better"
 
 
 def _singular(plural: str) -> str:

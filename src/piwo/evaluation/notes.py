@@ -508,7 +508,8 @@ def says_something(
 def _outside(made: Evaluation, found: PolicyResult) -> Iterator[Note]:  # noqa: ARG001
     """Say that the interval excludes the estimate."""
     finite = made.guarantee == "finite-sample"
-    yield from outside_notes(made.value, made.lower, made.upper, made.estimator, finite=finite)
+    ends = (made.value, made.lower, made.upper)
+    yield from outside_notes(*ends, made.estimator, finite=finite, gamma=made.gamma)
 
 
 def outside_notes(
@@ -518,6 +519,7 @@ def outside_notes(
     estimator: str = "iw",
     *,
     finite: bool = True,
+    gamma: float | None = None,
 ) -> tuple[Note, ...]:
     """Return the note on an estimate outside its interval, if it is.
 
@@ -527,6 +529,7 @@ def outside_notes(
         upper: likewise.
         estimator: which estimate it is.
         finite: whether the interval has a finite-sample guarantee, so that it is to be believed.
+        gamma: at which the estimate is smoothed; None: it is not.
 
     >>> outside_notes(0.2, 0.3, None)
     ('the iw estimate lies outside the interval; believe the interval, not the estimate',)
@@ -540,7 +543,10 @@ def outside_notes(
     advice = "believe the interval, not the estimate"
     if not finite:
         advice = "the interval is approximate, so believe neither without more rows"
-    text = f"the {estimator} estimate lies outside the interval; {advice}"
+    which = f"the {estimator} estimate"
+    if gamma is not None:
+        which += f" at gamma = {number(gamma)}"
+    text = f"{which} lies outside the interval; {advice}"
     return (Note(text, kind="outside"),)
 
 

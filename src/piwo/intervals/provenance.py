@@ -238,6 +238,8 @@ def more_than_chance(
     if found < 2:
         verb = "is"
     said = f"{count} of the {looked:,} rows that were compared {verb} among them"
+    if 0 < found <= limit:
+        said += ", no more than rows that are equal by chance explain"
     return found > limit, said
 
 

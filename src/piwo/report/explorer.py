@@ -20,13 +20,16 @@ _MOST_BYTES = 200_000
 """Of the sums in a page."""
 
 
-def explorer_json(found: Explorer, units: Units, chosen: str) -> tuple[str, int]:
+def explorer_json(
+    found: Explorer, units: Units, chosen: str, *, cost: bool = False
+) -> tuple[str, int]:
     """Return the data as JSON that is safe inside a script element, and how many are left out.
 
     Args:
         found: the sums.
         units: of gains.
         chosen: the policy that is shown first, which is always in.
+        cost: whether rewards are negative costs.
     """
     size = _bets(found)
     names = list(found.policies)
@@ -51,6 +54,7 @@ def explorer_json(found: Explorer, units: Units, chosen: str) -> tuple[str, int]
         "bets": list(found.bets[:size]),
         "per": units.per,
         "axis": units.axis,
+        "legend": units.legend(cost=cost),
     }
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     # Labels must not end the script element.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from piwo.decision import Units
 from piwo.evaluation import Evaluation, Segment
+from piwo.evaluation.gains import gain_words
 from piwo.evaluation.notes import says_something
 from piwo.report.axis import Axis, axis_of, signed
 
@@ -145,11 +146,11 @@ def _made(
     if lower is None and upper is None:
         kind = "unproved"
     elif lower is not None and lower > 0.0:
-        kind, note = "better", note or "proved better"
+        kind = "better"
     elif upper is not None and upper < 0.0:
-        kind, note = "worse", note or "proved worse"
-    elif not note:
-        note = "not proved better"
+        kind = "worse"
+    if kind != "unproved":
+        note = note or gain_words(lower, upper)
     return ForestRow(name, note, kind, gain, lower, upper, _words(gain, lower, upper))
 
 

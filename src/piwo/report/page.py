@@ -52,7 +52,8 @@ def page(summary: Summary) -> str:
         found = None
     if found is not None and found.sums:
         decision = summary.decision
-        data, left_out = explorer_json(found, decision.units, decision.policy)
+        cost = summary.evaluations[0].cost
+        data, left_out = explorer_json(found, decision.units, decision.policy, cost=cost)
         rules.append(f"script-src {_hash(script)}")
     rules += ["base-uri 'none'", "form-action 'none'"]
     made: str = _template("page.html.j2", style, script, data).render(

@@ -133,14 +133,19 @@ def gamma_notes(rows: Sequence[Mapping[str, Any]]) -> tuple[Note, ...]:
     Args:
         rows: of `gamma_rows`.
 
-    >>> gamma_notes([{"gamma": 0.5, "value": 0.5, "lower": 0.7, "upper": 0.9}])
-    ('the ix estimate lies outside the interval; believe the interval, not the estimate',)
+    >>> gamma_notes(  # doctest: +ELLIPSIS
+    ...     [{"gamma": 0.5, "value": 0.5, "lower": 0.7, "upper": 0.9}]
+    ... )
+    ('the ix estimate at gamma = 0.5 lies outside the interval; believe the interval, not ...',)
     """
+    found: list[Note] = []
     for row in rows:
-        found = outside_notes(row["value"], row["lower"], row["upper"], "ix")
-        if found:
-            return found
-    return ()
+        ends = (row["value"], row["lower"], row["upper"])
+        found += outside_notes(*ends, "ix", gamma=row["gamma"])
+    if len(found) < 2:
+        return tuple(found)
+    others = f"; so at {len(found) - 1} other values of gamma"
+    return (Note(f"{found[0].template}{others}", found[0].kind),)
 
 
 def summarize(

@@ -203,7 +203,7 @@
   delta.value = String(data.deltas.indexOf(data.delta));
   gamma.max = String(data.gammas.length - 1);
   gamma.value = String(Math.floor(data.gammas.length / 2));
-  byId("explored-axis").textContent = data.axis;
+  byId("explored-axis").textContent = data.legend;
   for (const control of [policy, segment, delta, gamma]) control.addEventListener("input", update);
   byId("without-script").hidden = true;
   document.querySelector(".explorer").hidden = false;
