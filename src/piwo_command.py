@@ -1,4 +1,4 @@
-"""Entry point of the `piwo` command: Ctrl-C has its handler before the package is imported."""
+"""Entry point of the `piwo` command: signals have their handlers before the package is imported."""
 
 from __future__ import annotations
 
@@ -20,14 +20,23 @@ def main() -> int:
     # listens, nothing needs cleaning up and the process may end at once.
     # A shell that has the command ignore Ctrl-C (nohup, jobs in the background) is obeyed.
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _stop)
+        signal.signal(signal.SIGINT, stop_at_once)
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, stop_at_once)
     from piwo.cli.main import main as run
 
     return run()
 
 
-def _stop(*_: object) -> None:
-    """End the process; `piwo.cli.interrupts` says the same."""
+def stop_at_once(number: int, *_: object) -> None:
+    """End the process; `piwo.cli.interrupts` says the same.
+
+    Args:
+        number: of the signal.
+    """
+    said = b"piwo: interrupted\n" if number == signal.SIGINT else b"piwo: terminated\n"
     with suppress(OSError):
-        os.write(2, b"piwo: interrupted\n")
-    os._exit(128 + signal.SIGINT)
+        os.write(2, said)
+    os._exit(128 + number)

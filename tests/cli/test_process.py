@@ -116,7 +116,7 @@ import os, signal, sys
 class Press:
     def find_spec(self, name, path=None, target=None):
         if name == sys.argv[1]:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.NUMBER)
 sys.meta_path.insert(0, Press())
 from piwo_command import main
 sys.argv[:] = ["piwo", "demo", "--help"]
@@ -127,16 +127,20 @@ sys.exit(main())
 @pytest.mark.parametrize(
     "module", ["piwo", "numpy", "piwo.learners", "piwo.cli.main", "piwo.cli.app"]
 )
-def test_interrupt_while_it_is_imported(module: str) -> None:
-    code = IMPORTING.replace("sys.argv[1]", repr(module))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"piwo: interrupted\n")
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [("SIGINT", 130, b"piwo: interrupted\n"), ("SIGTERM", 143, b"piwo: terminated\n")],
+)
+def test_a_signal_while_it_is_imported(module: str, number: str, code: int, message: bytes) -> None:
+    script = HEARD + IMPORTING.replace("sys.argv[1]", repr(module)).replace("NUMBER", number)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, b"", message)
 
 
 def test_an_interrupt_that_the_shell_takes_away_does_nothing() -> None:
     code = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + IMPORTING.replace(
         "sys.argv[1]", "'numpy'"
-    )
+    ).replace("NUMBER", "SIGINT")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 

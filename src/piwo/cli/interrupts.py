@@ -28,7 +28,7 @@ SHOW_CURSOR = b"\x1b[?25h"
 def ending_of(number: int) -> tuple[int, str]:
     """Return the exit code after a signal, by the convention of shells, and the last line.
 
-    `piwo_command.py` has the same for Ctrl-C.
+    `piwo_command.py` has the same.
 
     >>> ending_of(signal.SIGINT), ending_of(signal.SIGTERM)
     ((130, 'piwo: interrupted'), (143, 'piwo: terminated'))
@@ -99,9 +99,14 @@ def _handled(stop: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         # A program that runs the command in its own process may handle them itself.
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+        if number is not None and _is_ours(signal.getsignal(number)):
             old_handlers[number] = signal.signal(number, stop)
     return old_handlers
+
+
+def _is_ours(handler: Any) -> bool:
+    """Return whether a signal has no handler, or that of the start of the command."""
+    return handler is signal.SIG_DFL or getattr(handler, "__module__", "") == "piwo_command"
 
 
 def goes_on() -> None:
