@@ -222,8 +222,9 @@ def test_conditions_and_positions_take_what_could_be_shown() -> None:
     found = slates.by_position(log)
     # uniform over what is eligible, as the logger
     assert [one.value for one in found.positions] == pytest.approx([2 / 3, 1 / 2])
-    with pytest.raises(UsageError, match="dsjson is written with one list of actions"):
-        slates.write_dsjson(log, "log.dsjson")
+    whole = read(rewards=None, reward="r", independent=True, changes={"r": [1.0, 0.0, 1.0]})
+    with pytest.raises(UsageError, match="dsjson of slates is written with one list"):
+        slates.write_dsjson(whole, "log.dsjson")
 
 
 STRENGTH = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 1.5}

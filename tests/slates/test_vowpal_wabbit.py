@@ -437,6 +437,24 @@ def test_vowpal_wabbit_itself_reads_the_lines(tmp_path: Path) -> None:
         workspace.finish()
 
 
+def test_slots_that_leave_out_actions_are_said(tmp_path: Path) -> None:
+    one, two = (json.loads(json.dumps(x)) for x in CCB_EVENTS)
+    # 2 is shown above the second slot, so that 0 and 1 are all that is left there
+    one["c"]["_slots"][1]["_inc"] = [0, 1]
+    one["c"]["_slots"][0]["_inc"] = []
+    path = tmp_path / "log.dsjson"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_dsjson(lines(path, one, two))
+        read_vw(text(tmp_path / "log.vw", CCB))
+    two["c"]["_slots"][1]["_inc"] = [1]
+    words = r"1 of 2 decisions have a slot that includes some of their actions alone \(.*line "
+    with pytest.warns(PiwoWarning, match=words + r"2\), which is not read"):
+        read_dsjson(lines(path, one, two))
+    with pytest.warns(PiwoWarning, match=words + "1"):
+        read_vw(text(tmp_path / "log.vw", CCB.replace(" 0,1 |", " 0 |")))
+
+
 def readers(path: Path) -> list[Callable[..., Any]]:
     with path.open("rb") as file:
         json_like = file.read(1) == b"{"
@@ -501,7 +519,9 @@ def test_a_real_file_of_ccb_is_the_twin_of_its_lines(shared_data: Path) -> None:
 
 
 def test_a_real_file_of_ccb_in_dsjson(shared_data: Path) -> None:
-    log = read_dsjson(shared_data / "vw" / "ccb_reuse_medium.dsjson")
+    # its slots include some of the actions alone
+    with pytest.warns(PiwoWarning, match=r"4 of 4 decisions have a slot that includes some"):
+        log = read_dsjson(shared_data / "vw" / "ccb_reuse_medium.dsjson")
     rows = columns(log)
     assert (len(rows), len(log.actions), log.slots) == (4, 9, 3)
     assert rows[1]["slate"] == [0, 6, 7]

@@ -166,3 +166,50 @@ def test_entries_that_change_and_not_their_number_are_said(tmp_path: Path) -> No
     assert quiet(path, actions=["a", "b", "c"]).columns.eligible is None
     log = quiet(path, items="id")
     assert [row["eligible"] for row in columns(log)] == list(offers)
+
+
+def test_changing_actions_are_written_and_read_back(tmp_path: Path) -> None:
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items="id", context="u/x")
+    made = piwo.slates.write_dsjson(log, tmp_path / "again.dsjson")
+    assert (made.rows, made.left_out) == (3, ())
+    again = quiet(tmp_path / "again.dsjson", items="_tag", context="u/x")
+    assert again.actions.labels == log.actions.labels
+    assert columns(again) == columns(log)
+    # by number, each decision counts its own entries
+    plain = piwo.slates.read_dsjson
+    with pytest.warns(PiwoWarning, match="an action is the number of its line or entry"):
+        numbered = plain(tmp_path / "again.dsjson")
+    assert [row["slate"] for row in columns(numbered)] == [[2, 0], [0, 1], [3]]
+
+
+def test_a_table_with_eligible_actions_becomes_ccb(tmp_path: Path) -> None:
+    table = {
+        "slate": [[30, 10], [20]],
+        "could": [[20, 10, 30], [10, 20]],
+        "rs": [[1.0, 0.25], [0.5]],
+        "ps": [[0.5, 0.25], [0.75]],
+        "s": [1.0, 4.0],
+    }
+    roles = {"rewards": "rs", "propensities": "ps", "eligible": "could", "weight": "s"}
+    log = piwo.slates.read(table, **roles)
+    piwo.slates.write_dsjson(log, tmp_path / "log.dsjson.gz")
+    again = quiet(tmp_path / "log.dsjson.gz", items="_tag")
+    rows = columns(again)
+    # labels are text there
+    assert [row["slate"] for row in rows] == [["30", "10"], ["20"]]
+    assert [row["eligible"] for row in rows] == [["20", "10", "30"], ["10", "20"]]
+    assert [row["rewards"] for row in rows] == table["rs"]
+    assert [row["propensities"] for row in rows] == table["ps"]
+    assert [row["weight"] for row in rows] == table["s"]
+    for order, named in (([10, 20, 30], again), ([30, 20, 10], again)):
+        one = evaluate(log, Deterministic(order), interval="normal").value
+        assert evaluate(named, Deterministic(list(map(str, order))), interval="normal").value == one
+
+
+def test_vowpal_wabbit_itself_reads_changing_actions(tmp_path: Path) -> None:
+    tool = pytest.importorskip("vowpalwabbit", reason="Vowpal Wabbit is not installed")
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items="id")
+    piwo.slates.write_dsjson(log, tmp_path / "again.dsjson")
+    workspace = tool.Workspace(f"--ccb_explore_adf --dsjson -d {tmp_path / 'again.dsjson'} --quiet")
+    assert workspace.get_weighted_examples() == 3
+    workspace.finish()

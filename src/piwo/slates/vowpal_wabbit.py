@@ -55,7 +55,8 @@ def read_dsjson(
     eligible actions, those of each decision; of places a warning says so, and says if entries
     change and not their number, unless `actions` are given. Slates whose actions change are
     refused, as are decisions with a cost in some slots only. Other features of actions and of
-    slots, and which actions a slot includes, are not read.
+    slots are not read. Nor is which actions a slot includes (`_inc`): if that leaves out one which
+    is not shown above the slot, a warning counts the decisions.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -228,6 +229,13 @@ def _log(
             "entries in c._multi than the first one, and an action is the number of its entry, "
             f"from 0, whatever it says; name the feature that is its label ({argument('items')}), "
             f"or, if a number is always the same action, the actions ({argument('actions')})"
+        )
+    if events.narrow.count:
+        warn(
+            f"{source.name}: {events.narrow.count:,} of {source.rows or 0:,} decisions have a slot "
+            f"that includes some of their actions alone ({events.narrow.first}), which is not "
+            "read: a policy that shows another one there is valued as if that earned 0; evaluate "
+            "policies that keep to what each slot includes, such as slates.Factored or columns"
         )
     columns = SlateColumns(
         slate="slate",

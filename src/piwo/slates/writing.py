@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,10 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
     """Write a slate log as dsjson for Vowpal Wabbit, completely or not at all.
 
     A log with rewards of slots becomes ccb: each slot has a cost, and the probability of its action
-    given those above it. A log with one reward a slate, whose logger draws slots independently,
-    becomes slates, in which every action belongs to one slot. Costs are minus the rewards. The
-    actions are in `c._multi`, a context column "U/x" is the field x of U, and sampling weights s
-    become `pdrop` = 1 - 1/s.
+    given those above it; if the log has eligible actions, each decision lists its own. A log with
+    one reward a slate, whose logger draws slots independently, becomes slates, in which every
+    action belongs to one slot. Costs are minus the rewards. The actions are in `c._multi`, a
+    context column "U/x" is the field x of U, and sampling weights s become `pdrop` = 1 - 1/s.
 
     Args:
         log: of `slates.read`.
@@ -44,11 +44,13 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
 
     Returns:
         A `Written`: how many rows, and what the format cannot hold. `slates.read_dsjson` reads the
-        same rows back, with `context=` the same columns and `actions=` the same labels.
+        same rows back, with `context=` the same columns and `actions=` the same labels; of a log
+        with eligible actions, with `items="_tag"`, as text.
 
     Raises:
         UsageError: for a log that is neither of the two, with sampling weights below 1, in a
-            cluster, with eligible actions, or with context columns that dsjson cannot name.
+            cluster, with eligible actions and one reward a slate, or with context columns that
+            dsjson cannot name.
         DataError: for rows that break a rule, or show an action twice.
         FileError: if the file cannot be written.
 
@@ -80,11 +82,11 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
     numbers = np.arange(len(log.actions))
     if owners is not None:
         numbers = _within_slots(owners)
-    multi = json.dumps(_listed(log, owners), ensure_ascii=False)
+    entries = [json.dumps(one, ensure_ascii=False) for one in _listed(log, owners)]
     written = 0
     with written_lines(path) as out:
         for rows in _rows(log, reader):
-            out.write("".join(_events(log, rows, numbers, multi)).encode())
+            out.write("".join(_events(log, rows, numbers, entries)).encode())
             written += len(rows)
     return Written(path, written, tuple(_left_out(log)))
 
@@ -96,11 +98,11 @@ def _require_writable(log: SlateLog) -> None:
             f"writing dsjson takes the rows of {log.name} on one machine, and they are in a "
             "cluster; write them to Parquet and read that"
         )
-    if log.columns.eligible is not None:
+    if log.columns.eligible is not None and not log.by_slot:
         raise UsageError(
             f"{log.name} has eligible actions that change from row to row "
-            f"({argument('eligible')}), and dsjson is written with one list of actions; write the "
-            "columns to Parquet"
+            f"({argument('eligible')}) and one reward a slate, and dsjson of slates is written "
+            "with one list; write the columns to Parquet"
         )
     if not log.logger.states("above"):
         raise UsageError(
@@ -169,16 +171,20 @@ def _listed(log: SlateLog, owners: npt.NDArray[np.int64] | None) -> list[dict[st
 
 
 def _events(
-    log: SlateLog, rows: SlateRows, numbers: npt.NDArray[np.int64], multi: str
+    log: SlateLog, rows: SlateRows, numbers: npt.NDArray[np.int64], entries: Sequence[str]
 ) -> Iterator[str]:
     """Yield the lines of some rows.
 
     Args:
         log: the log.
         rows: validated.
-        numbers: (K,) of the actions, as `_a` counts them.
-        multi: `c._multi` as JSON.
+        numbers: (K,) of the actions, as `_a` counts them if they do not change.
+        entries: (K,) of `c._multi`, as JSON.
     """
+    multi, shown = f"[{', '.join(entries)}]", numbers[rows.action]
+    if rows.eligible is not None:
+        places = [rows.eligible.places(rows.action[:, slot]) for slot in range(rows.slots)]
+        shown = np.stack(places, axis=1) - rows.eligible.starts[:-1, None]
     aligned = log.logger.aligned(log.actions)
     chances = aligned.above(rows).tolist()
     scale = log.largest if log.bounded else 1.0
@@ -193,7 +199,7 @@ def _events(
                 "cannot say; leave such rows out"
             )
         outcomes: list[dict[str, Any]] = []
-        for slot, number in enumerate(numbers[codes].tolist()):
+        for slot, number in enumerate(shown[i, :size].tolist()):
             outcome: dict[str, Any] = {"_a": [number], "_p": [chances[i][slot]]}
             if log.by_slot:
                 outcome["_label_cost"] = costs[i][slot]
@@ -208,6 +214,9 @@ def _events(
         features = json.dumps(contexts[i], ensure_ascii=False, allow_nan=False).removesuffix("}")
         if contexts[i]:
             features += ", "
+        if rows.eligible is not None:
+            could = rows.eligible.take(slice(i, i + 1)).codes
+            multi = f"[{', '.join([entries[code] for code in could])}]"
         # Vowpal Wabbit has to know the slots before their outcomes.
         inside = f'{features}"_multi": {multi}, "_slots": {slots}}}'
         yield f'{{"Version": "1", "c": {inside}, {json.dumps(event).removeprefix("{")}\n'

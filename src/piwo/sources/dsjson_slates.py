@@ -18,6 +18,7 @@ from piwo.sources.slate_events import (
     NAMES,
     Finished,
     Names,
+    Narrow,
     SlateEvents,
     check_context,
     earned_of,
@@ -34,7 +35,7 @@ _FIELDS = ("_label_cost", "pdrop", "_skipLearn", "a", "p", "_outcomes", "c")
 _SHAPE = (
     '{"_label_cost":"DOUBLE","pdrop":"DOUBLE","_skipLearn":"BOOLEAN",'
     '"_outcomes":[{"_label_cost":"DOUBLE","_a":["DOUBLE"],"_p":["DOUBLE"]}],'
-    '"c":{"_multi":[{"_slot_id":"DOUBLE"}],"_slots":["BOOLEAN"]}}'
+    '"c":{"_multi":[{"_slot_id":"DOUBLE"}],"_slots":[{"_inc":["DOUBLE"]}]}}'
 )
 _TOLERANCE = 1e-4
 """How far the probabilities of a slot may be from the sum 1: they are printed as float32."""
@@ -155,6 +156,13 @@ _COLUMNS = {
         "case when kind = 'event' then list_transform(e._outcomes, lambda o: o._label_cost) end"
     ),
     "cost": "e._label_cost",
+    # whether what a slot includes lacks an action that is not shown above it
+    "narrow": (
+        "kind = 'event' and len(list_filter(range(len(e.c._slots)), lambda s: "
+        "coalesce(len(e.c._slots[s + 1]._inc), 0) > 0 and len(list_distinct(list_concat("
+        "e.c._slots[s + 1]._inc, list_transform(list_slice(e._outcomes, 1, s), lambda o: o._a[1])"
+        "))) < len(e.c._multi))) > 0"
+    ),
     **ENTRIES,
 }
 """What is taken of an event."""
@@ -230,6 +238,7 @@ def dsjson_slates(
         events.changing,
         None if events.names is None else events.names.labels,
         events.entries.differing,
+        events.narrow,
     )
 
 
@@ -247,6 +256,7 @@ class _Events:
         """The numbers of actions that events have."""
         self.names = None if items is None else Names()
         self.entries = Entries()
+        self.narrow = Narrow()
 
     @property
     def by_slot(self) -> bool:
@@ -274,6 +284,9 @@ class _Events:
         for file, parsed in self.lines.tables():
             events = self._named(self._same_form(parsed, file), file)
             if events.num_rows:
+                if self.by_slot:
+                    narrow = events["narrow"].to_numpy(zero_copy_only=False)
+                    self.narrow.add(file, events["number"].to_numpy()[narrow])
                 yield self._record(events)
         self.lines.refuse()
         self.lines.require_any("a labelled decision")

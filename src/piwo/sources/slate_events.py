@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,6 +22,7 @@ __all__ = [
     "NAMES",
     "Finished",
     "Names",
+    "Narrow",
     "SlateEvents",
     "check_context",
     "earned_of",
@@ -38,6 +40,32 @@ _OWN = {"slate", "reward", "rewards", "propensities", "weight", "eligible", COUN
 """Columns of a slate log that are no context."""
 _DIGITS = 18
 """Names of more digits are text."""
+
+
+@dataclass
+class Narrow:
+    """The decisions with a slot that includes some of the actions alone.
+
+    >>> narrow = Narrow()
+    >>> narrow.add("log.dsjson", np.array([3, 5]))
+    >>> narrow.count, narrow.first
+    (2, 'log.dsjson, line 3')
+    """
+
+    count: int = 0
+    first: str = ""
+    """Where the first of them is."""
+
+    def add(self, file: str, numbers: npt.NDArray[Any]) -> None:
+        """Count some of them.
+
+        Args:
+            file: that they are in.
+            numbers: of their lines.
+        """
+        if len(numbers) and not self.count:
+            self.first = f"{file}, line {int(numbers.min())}"
+        self.count += len(numbers)
 
 
 @dataclass(frozen=True)
@@ -64,6 +92,7 @@ class SlateEvents:
     """The names of all actions, sorted, if a feature names them."""
     differing: int = 0
     """How many events say something else of their actions than the first one, and have as many."""
+    narrow: Narrow = field(default_factory=Narrow)
 
 
 class Names:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
@@ -18,6 +19,7 @@ from piwo.sources.slate_events import (
     NAMES,
     Finished,
     Names,
+    Narrow,
     SlateEvents,
     check_context,
     earned_of,
@@ -50,6 +52,8 @@ class _Slate:
     propensities: list[float]
     actions: int
     """How many the decision had."""
+    narrow: bool = False
+    """Whether a slot includes some of the actions alone."""
     names: Sequence[str] = ()
     """Of these, if a feature names them."""
 
@@ -61,6 +65,8 @@ class _Chosen:
     action: int
     cost: float
     propensity: float
+    included: tuple[int, ...] = ()
+    """The actions of this slot; none: all."""
 
 
 @dataclass
@@ -131,7 +137,8 @@ def vw_slates(
     names = rows.names
     columns = Finished(raw, by_slot, rows.changing, labels, names, features.columns, of_others)
     found = None if names is None else names.labels
-    return SlateEvents(columns.spooled(rows.counts), by_slot, rows.most, rows.changing, found)
+    source = columns.spooled(rows.counts)
+    return SlateEvents(source, by_slot, rows.most, rows.changing, found, narrow=rows.narrow)
 
 
 class _NameOfLine:
@@ -191,6 +198,8 @@ class _Rows:
     """Actions of the decision with most."""
     others: bool = False
     """Whether the number of actions changes, or what their lines say."""
+
+    narrow: Narrow = field(default_factory=Narrow)
 
     def __post_init__(self) -> None:
         self.names = None if self.name_of_line is None else Names()
@@ -253,6 +262,8 @@ class _Rows:
                 except BrokenLineError as broken:
                     self.faults.add(str(broken), file, [number])
                     continue
+                if slate.narrow:
+                    self.narrow.add(file, np.array([number]))
                 yield slate
         if self.first is None and not self.faults.counts:
             counted = ", ".join(f"{name} {count}" for name, count in self.counts.items())
@@ -381,8 +392,7 @@ def _chosen(kind: str, words: Sequence[str]) -> _Chosen | None:
     listed = [word for word in words if ":" not in word]
     if len(labels) > 1 or len(listed) > (kind == "ccb"):
         raise BrokenLineError(f"has the slot label {' '.join(words)[:40]!r}, which is none")
-    for number in ",".join(listed).split(",") if listed else ():
-        _whole(number)
+    included = tuple(map(_whole, listed[0].split(","))) if listed else ()
     if not labels:
         return None
     first, *others = labels[0].split(",")
@@ -390,7 +400,7 @@ def _chosen(kind: str, words: Sequence[str]) -> _Chosen | None:
     if len(parts) != (3 if kind == "ccb" else 2):
         wanted = "action:cost:probability" if kind == "ccb" else "action:probability"
         raise BrokenLineError(f"has {first[:40]!r} as label, expected {wanted},")
-    chosen = _Chosen(_whole(parts[0]), _number(parts[1]), _number(parts[-1]))
+    chosen = _Chosen(_whole(parts[0]), _number(parts[1]), _number(parts[-1]), included)
     total = chosen.propensity
     for other in others:
         action, colon, probability = other.partition(":")
@@ -435,7 +445,14 @@ def _labelled(block: _Block) -> _Slate | None:
     if block.cost is not None:
         costs = [block.cost]
     propensities = [slot.propensity for slot in chosen]
-    return _Slate(shown, costs, propensities, len(block.actions))
+    count = len(block.actions)
+    # an action that is shown above a slot is not left out by its list
+    left = [
+        len({*slot.included, *shown[:place]}) < count
+        for place, slot in enumerate(chosen)
+        if slot.included
+    ]
+    return _Slate(shown, costs, propensities, count, any(left))
 
 
 def _number(text: str) -> float:
