@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -99,13 +100,19 @@ class Experiment:
         self.bandit = bandit.take(order[tenth:])
         # the order is random already, so a fold is a run of rows
         self.fold = np.arange(len(self.bandit)) * protocol.folds // len(self.bandit)
-        self.tests = [self.bandit.take(self.fold == k) for k in range(protocol.folds)]
 
     def __getstate__(self) -> dict[str, Any]:
         """Give a copy in another process what all loggers share, so that it is computed once."""
         for name in ("scores", "_regressed", "_references"):
             getattr(self, name)
-        return self.__dict__
+        # `tests` are views of the rows, and a copy would hold these twice
+        return {name: value for name, value in vars(self).items() if name != "tests"}
+
+    @cached_property
+    def tests(self) -> list[ClassificationBandit]:
+        """The rows of each fold."""
+        ends = np.cumsum(np.bincount(self.fold)).tolist()
+        return [self.bandit.take(slice(*rows)) for rows in pairwise([0, *ends])]
 
     @property
     def gamma_star(self) -> float:

@@ -1,6 +1,8 @@
 """The experiment gives what the obvious loop gives: dense gains, scikit-learn's Ridge, argmax,
 the same draws."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
@@ -121,3 +123,13 @@ def test_values_are_those_of_one_policy_after_the_other(experiment):
     policies = [uniform, *experiment.learned(Logger("good", 5))[0], uniform]
     found = experiment.tests[0].values(policies)
     assert np.allclose(found, [experiment.tests[0].value(p) for p in policies], rtol=0, atol=1e-12)
+
+
+def test_a_copy_for_another_process_holds_the_rows_once_and_gives_the_same(experiment):
+    tests = experiment.tests
+    copy = pickle.loads(pickle.dumps(experiment))
+    assert "tests" not in vars(copy)
+    logger = experiment.loggers()[5]
+    assert (copy.rewards(logger) == experiment.rewards(logger)).all()
+    assert sum(len(test) for test in tests) == len(experiment.bandit)
+    assert all(np.shares_memory(test.context, experiment.bandit.context) for test in tests)

@@ -16,7 +16,7 @@ from piwo.policies import (
     Tabular,
     Uniform,
 )
-from piwo.policies.sampling import draw_rows
+from piwo.policies.sampling import draw_rows, running_sums
 
 
 def test_propensities_are_the_probabilities_of_the_actions(
@@ -137,6 +137,13 @@ def test_the_smallest_random_number_passes_by_impossible_actions() -> None:
 def test_the_largest_random_number_still_finds_a_possible_action() -> None:
     table = np.array([[0.0, 0.1, 0.2, 0.0], [0.7, 0.2, 0.1, 0.0], [1 / 3, 1 / 3, 1 / 3, 0.0]])
     assert draw_rows(table, Last(np.random.PCG64(0))).tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("shape", [(3, 40), (40, 3), (1, 1)])
+def test_running_sums_are_those_of_numpy_bit_for_bit(shape: tuple[int, int]) -> None:
+    weights = np.random.default_rng(0).random(shape)
+    expected = np.cumsum(weights, axis=0)
+    assert (running_sums(weights) == expected).all()
 
 
 def test_tables_are_drawn_by_hand_worked_thresholds() -> None:

@@ -81,3 +81,14 @@ def test_one_policy_many_times_is_decided_once_and_credited_each_time():
     rewards = np.arange(5.0)[None]
     means = found.mean_rewards(X, np.zeros(300, np.int32), rewards)
     assert means.tolist() == pytest.approx([p.choose(X).mean() for p in (one, other, one, one)])
+
+
+def test_policies_without_the_same_action_take_over_from_each_other():
+    one = stack(P=1, d=3)[0]
+    barred = np.array([0.0, -np.inf, 0.0, 0.0, 0.0])
+    near = [
+        LinearGreedy(one.coef * (1 + s), one.intercept + barred, range(5)) for s in (0, 1e-9, 1e-3)
+    ]
+    X = np.random.default_rng(5).normal(size=(1000, 3))
+    for codes, policy in zip(LinearStack(near).choose(X), near, strict=True):
+        assert (codes == policy.choose(X)).all()

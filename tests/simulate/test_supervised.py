@@ -146,6 +146,15 @@ def test_rows_as_indices_and_as_a_part(bandit):
     assert part.actions == bandit.actions
 
 
+def test_a_slice_is_a_part_without_a_copy(bandit):
+    part, same = bandit.take(slice(3, 9)), bandit.take(np.arange(3, 9))
+    assert np.shares_memory(part.context, bandit.context)
+    np.testing.assert_array_equal(part.context, same.context)
+    np.testing.assert_array_equal(part.classes, same.classes)
+    frame = ClassificationBandit(pd.DataFrame({"x": [1.0, 2.0, 3.0]}), [1, 2, 2])
+    assert frame.take(slice(1, 3)).table.column("x").to_pylist() == [2.0, 3.0]
+
+
 def test_data_frame_with_text_is_encoded_as_its_log_is():
     frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "color": ["red", "blue", "red", "blue"]})
     bandit = ClassificationBandit(frame, [10, 20, 10, 20])

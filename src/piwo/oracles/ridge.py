@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_finite, check_flag, check_non_negative
+from piwo.engines.native_threads import native_threads
 from piwo.errors import DataError, UsageError
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
@@ -220,10 +221,12 @@ def ridge_solution(
     # singular, which only alpha = 0 allows
     penalized = xx / np.outer(scale, scale) + alpha * np.eye(d)
     target = xg / scale[:, None]
-    try:
-        solved = cho_solve(cho_factor(penalized), target)
-    except LinAlgError:
-        solved = lstsq(penalized, target)[0]
+    # on these few columns, threads of BLAS wait for each other longer than they work
+    with native_threads(1, "blas"):
+        try:
+            solved = cho_solve(cho_factor(penalized), target)
+        except LinAlgError:
+            solved = lstsq(penalized, target)[0]
     coef = (solved / scale[:, None]).T.reshape(len(scores), -1, d)
     # b = mean gain - c'(mean context), whose origin is the shift
     if intercept:

@@ -20,9 +20,9 @@ __all__ = [
     "score_pairs",
 ]
 
-TILE = 256
+TILE = 512
 """Rows a tile: its transposed context and its scores stay in the first two caches."""
-_PART = 144
+_PART = 320
 """At most so many rows of a tile are gathered; above that, computing them all is as fast."""
 _VECTOR = 16
 """Gathered rows are rounded up to whole vectors."""
@@ -43,29 +43,33 @@ def nearest(coef: Any, intercept: Any, window: int, near: Any, drift: Any) -> No
 
     coef (P, K, d), intercept (P, K) float64; near (P,): an earlier policy, -1: none; drift (P,)
     bounds how much the difference between two actions' scores changes from that policy to policy p,
-    divided by one plus the row's norm.
+    divided by the norm of the row with a one for the intercept.
     """
     policies, actions, width = coef.shape
     for p in range(policies):
-        near[p], least = -1, np.inf
+        near[p], least, beside = -1, np.inf, np.inf
         for b in range(1, min(window, p) + 1):
-            q, most = p - b, 0.0
+            q, most, second = p - b, 0.0, 0.0
             for a in range(actions):
                 square = (intercept[p, a] - intercept[q, a]) ** 2
                 for f in range(width):
                     square += (coef[p, a, f] - coef[q, a, f]) ** 2
-                if not square <= most:  # not ">": NaN, from infinite intercepts, must stay
-                    most = square
+                # NaN, of an action that neither has, is not larger than any number.
+                if square > most:
+                    most, second = square, most
+                elif square > second:
+                    second = square
             if most < least:
-                near[p], least = q, most
-        drift[p] = 2.0 * np.sqrt(least) * (1.0 + 1e-6)
+                near[p], least, beside = q, most, second
+        # The difference of two scores changes by at most what both of them change.
+        drift[p] = (np.sqrt(least) + np.sqrt(beside)) * (1.0 + 1e-6)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
 def _load(x: Any, start: int, shift: Any, scale: Any, xt: Any, norm: Any) -> int:
-    """Write a tile's scaled, transposed context and one plus each row's norm; return its rows."""
+    """Write a tile's scaled, transposed context and each row's norm; return its rows."""
     rows = min(TILE, len(x) - start)
-    norm[:] = 0.0
+    norm[:] = 1.0  # of the intercept
     for f in range(len(shift)):
         row = xt[f]
         for r in range(rows):
@@ -73,30 +77,32 @@ def _load(x: Any, start: int, shift: Any, scale: Any, xt: Any, norm: Any) -> int
             row[r] = v
             norm[r] += v * v
     for r in range(TILE):
-        norm[r] = 1.0 + np.sqrt(norm[r])
+        norm[r] = np.sqrt(norm[r])
     return rows
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
-def _contest(scores: Any, b: Any, code: int, best: Any, second: Any, chosen: Any) -> None:
-    """Update best and second best with actions `code` and `code + 1`, without a branch."""
-    first, other = scores[code], scores[code + 1]
-    b0, b1 = b[code], b[code + 1]
-    c0, c1 = np.int32(code), np.int32(code + 1)
-    # max() and min() check for NaN, which would prevent vectorization.
-    for r in range(len(best)):
-        s, z = first[r] + b0, other[r] + b1
-        later = z > s
-        high = z if later else s
-        low = s if later else z
-        top = best[r]
-        wins = high > top
-        middle = top if wins else high
-        low = low if low > second[r] else second[r]  # noqa: FURB136
-        second[r] = middle if middle > low else low  # noqa: FURB136
-        best[r] = high if wins else top
-        newcomer = c1 if later else c0
-        chosen[r] = newcomer if wins else chosen[r]
+def _contest(scores: Any, b: Any, best: Any, second: Any, chosen: Any) -> None:
+    """Write the best action and the two best of scores (K + 1, m) plus b (K + 1,), branch-free."""
+    best[:], second[:], chosen[:] = -np.inf, -np.inf, 0
+    for code in range(0, len(scores) - 1, 2):
+        first, other = scores[code], scores[code + 1]
+        b0, b1 = b[code], b[code + 1]
+        c0, c1 = np.int32(code), np.int32(code + 1)
+        # max() and min() check for NaN, which would prevent vectorization.
+        for r in range(len(best)):
+            s, z = first[r] + b0, other[r] + b1
+            later = z > s
+            high = z if later else s
+            low = s if later else z
+            top = best[r]
+            wins = high > top
+            middle = top if wins else high
+            low = low if low > second[r] else second[r]  # noqa: FURB136
+            second[r] = middle if middle > low else low  # noqa: FURB136
+            best[r] = high if wins else top
+            newcomer = c1 if later else c0
+            chosen[r] = newcomer if wins else chosen[r]
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
@@ -105,15 +111,20 @@ def _carry(before: Any, known: Any, drift: float, out: Any, lead: Any, todo: Any
 
     before (m,), known (m,): its actions, and lower bounds on its relative leads. Written: out (m,),
     lead (m,): those of this policy; todo: rows to be decided, as many as returned.
+    Row numbers are unsigned: without a look for negative ones the loops over them vectorize.
     """
-    held = 0
+    changed = 0
     for r in range(len(out)):
         out[r] = before[r]
         lead[r] = known[r] - drift
-        todo[held] = r
         # "not >": a NaN, from scores beyond single precision, is decided again.
-        held += not lead[r] > 0.0
-    return held
+        changed += not lead[r] > 0.0
+    if changed:
+        held = np.uint32(0)
+        for r in range(len(out)):
+            todo[held] = r
+            held += np.uint32(not lead[r] > 0.0)
+    return changed
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})
@@ -204,16 +215,16 @@ def choose_many(
 
     x (n, d); exact (P, K, d), offset (P, K): the policies; size (P,): what coef is divided by;
     shift, scale (d,): coordinates in which coef (P, K, d), intercept (P, K + 1) float32 are given,
-    the last intercept -inf; slack (P,): a lead, divided by one plus the row's norm, below which
-    rounding to single precision may change the choice; near, drift (P,): see `nearest`.
+    the last intercept -inf; slack (P,): a lead, divided by the row's norm, below which rounding to
+    single precision may change the choice; near, drift (P,): see `nearest`.
     """
     # Rows lie along the vector units (the tile is transposed). A row in which the nearest earlier
     # policy leads by more than the two differ has the same action; only the others are computed.
     # Rows whose lead is within the slack are decided again in double precision.
     policies, actions, width = coef.shape
     xt, norm = np.zeros((width, TILE), np.float32), np.zeros(TILE, np.float32)
-    leads, every = np.zeros((policies, TILE)), np.arange(TILE, dtype=np.int32)
-    some, place = np.zeros(TILE, np.int32), np.zeros(width * TILE, np.float32)
+    leads, every = np.zeros((policies, TILE)), np.arange(TILE, dtype=np.uint32)
+    some, place = np.zeros(TILE, np.uint32), np.zeros(width * TILE, np.float32)
     table = np.zeros((actions + 1) * TILE, np.float32)  # one more than K, for pairs
     tops, others = np.zeros(TILE, np.float32), np.zeros(TILE, np.float32)
     codes_of = np.zeros(TILE, np.int32)
@@ -236,9 +247,7 @@ def choose_many(
             scores = table[: (actions + 1) * m].reshape(actions + 1, m)
             np.dot(coef[p], columns, scores[:actions])
             best, second, chosen = tops[:m], others[:m], codes_of[:m]
-            best[:], second[:], chosen[:] = -np.inf, -np.inf, 0
-            for a in range(0, actions, 2):
-                _contest(scores, intercept[p], a, best, second, chosen)
+            _contest(scores, intercept[p], best, second, chosen)
             close = 0
             for k in range(held):
                 r = todo[k]
@@ -252,32 +261,42 @@ def choose_many(
 
 
 @njit(nogil=True, cache=True)
+def _total(values: Any) -> float:
+    """Return the sum of values (n,), in `_LANES` sums side by side."""
+    lanes, total = np.zeros(_LANES), 0.0
+    whole = len(values) - len(values) % _LANES
+    for start in range(0, whole, _LANES):
+        for lane in range(_LANES):
+            lanes[lane] += values[start + lane]
+    for r in range(whole, len(values)):
+        lanes[r - whole] += values[r]
+    for lane in range(_LANES):
+        total += lanes[lane]
+    return total
+
+
+@njit(nogil=True, cache=True)
 def add_matched(codes: Any, action: Any, gains: Any, sums: Any) -> None:
     """Add to sums (P,) the gains (n,) of rows whose action (n,) is the choice, codes (P, n)."""
-    rows = codes.shape[1]
+    earned = np.empty(codes.shape[1])
     for p in range(len(sums)):
-        taken, lanes = codes[p], np.zeros(_LANES)
-        for start in range(0, rows, _LANES):
-            for lane in range(min(_LANES, rows - start)):
-                r = start + lane
-                lanes[lane] += gains[r] if taken[r] == action[r] else 0.0
-        for lane in range(_LANES):
-            sums[p] += lanes[lane]
+        taken = codes[p]
+        for r in range(len(earned)):
+            earned[r] = gains[r] if taken[r] == action[r] else 0.0
+        sums[p] += _total(earned)
 
 
 @njit(nogil=True, cache=True)
 def add_known(codes: Any, kinds: Any, rewards: Any, sums: Any) -> None:
     """Add to sums (P,) the rewards (kinds, K) of the choices, codes (P, n); kinds (n,)."""
-    rows = codes.shape[1]
+    # Unsigned places: without a look for negative ones the loop vectorizes.
     flat, first = rewards.reshape(-1), kinds.astype(np.uint64) * np.uint64(rewards.shape[1])
+    earned = np.empty(codes.shape[1])
     for p in range(len(sums)):
-        taken, lanes = codes[p], np.zeros(_LANES)
-        for start in range(0, rows, _LANES):
-            for lane in range(min(_LANES, rows - start)):
-                r = start + lane
-                lanes[lane] += flat[first[r] + np.uint64(taken[r])]
-        for lane in range(_LANES):
-            sums[p] += lanes[lane]
+        taken = codes[p]
+        for r in range(len(earned)):
+            earned[r] = flat[first[r] + np.uint64(taken[r])]
+        sums[p] += _total(earned)
 
 
 @njit(nogil=True, cache=True)

@@ -19,7 +19,7 @@ from piwo.messages import argument
 from piwo.policies.blocks import Codes, check_dense, row_blocks
 from piwo.policies.policy import ActionList, DeterministicPolicy, Policy, action_list
 from piwo.policies.restricted import highest, softmax, taken
-from piwo.policies.sampling import draw_columns
+from piwo.policies.sampling import draw_columns, running_sums
 from piwo.policies.state import State
 
 __all__ = ["LinearGreedy", "LinearSoftmax", "best"]
@@ -317,7 +317,8 @@ class LinearSoftmax(Policy):
         table = np.empty((n, len(self.actions)))
         for block, z in self.exponents(context):
             chances = np.exp(z, out=z)
-            np.divide(chances, chances.sum(axis=0), out=table[block].T)
+            chances /= chances.sum(axis=0)
+            table[block] = chances.T
         return table
 
     def draw(self, context: Floats | None, n: int, rng: np.random.Generator) -> Codes:
@@ -331,7 +332,7 @@ class LinearSoftmax(Policy):
         assert context is not None
         codes, found = np.empty(n, np.int32), np.empty(n)
         for block, z in self.exponents(context):
-            running = np.cumsum(np.exp(z), axis=0)
+            running = running_sums(np.exp(z))
             drawn = codes[block] = draw_columns(running, rng)
             # log pi(a | x) = z_a - log sum_b exp(z_b)
             found[block] = z[drawn, np.arange(len(drawn))] - np.log(running[-1])
@@ -362,7 +363,8 @@ class LinearSoftmax(Policy):
         check_dense(len(context), len(self.actions))
         table = np.empty((len(context), len(self.actions)))
         for block, z in self.exponents(context):
-            np.subtract(z, np.log(np.exp(z).sum(axis=0)), out=table[block].T)
+            np.subtract(z, np.log(np.exp(z).sum(axis=0)), out=z)
+            table[block] = z.T
         return table
 
     def log_logged(self, batch: Batch) -> Floats:

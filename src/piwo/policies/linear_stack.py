@@ -182,8 +182,8 @@ class LinearStack:
 def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple[Any, ...]:
     """Return P policies in coordinates for single precision: no overflow, little cancellation.
 
-    Context columns are shifted and scaled to about [-1, 1]; from each policy the mean over its
-    actions is subtracted, and it is divided by its largest coefficient. No argmax changes.
+    Context columns get about mean 0 and variance 1; from each policy the mean over its actions is
+    subtracted, and it is divided by its largest coefficient. No argmax changes.
 
     Returns:
         The arguments size, shift, scale, coef, intercept, slack, near and drift of
@@ -194,10 +194,10 @@ def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple
     shift, scale = _frame(context)
     weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
     weights, constant, second = _divided(*_centered(weights, constant))
-    # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps (|w| |x| + |b|), for each of two actions, and
+    # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps |(w, b)| |(x, 1)|, for each of two actions, and
     # |b| <= 1
-    norms = np.sqrt((weights * weights).sum(axis=2)).max(axis=1)
-    slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * np.maximum(norms, 1.0)
+    norms = np.sqrt((weights * weights).sum(axis=2).max(axis=1) + 1.0)
+    slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * norms
     near, drift = np.empty(len(coef), np.int64), np.empty(len(coef))
     nearest(weights, constant, _WINDOW, near, drift)
     spare = np.full((len(coef), 1), -np.inf)
@@ -231,10 +231,10 @@ def _centered(coef: Floats, intercept: Floats) -> tuple[Floats, Floats]:
 
 
 def _frame(x: Floats) -> tuple[Floats, Floats]:
-    """Return each column's shift and scale to about [-1, 1], estimated from some rows."""
+    """Return each column's mean and standard deviation, estimated from some rows."""
     if len(x) == 0:
         return np.zeros(x.shape[1]), np.ones(x.shape[1])
     some = x[:: max(1, len(x) // _FRAME)]
-    low, high = some.min(axis=0), some.max(axis=0)
-    scale = (high - low) / 2.0
-    return low / 2.0 + high / 2.0, np.where(scale > 0, scale, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift, scale = some.mean(axis=0), some.std(axis=0)
+    return shift, np.where((scale > 0) & (scale < np.inf), scale, 1.0)

@@ -18,6 +18,7 @@ __all__ = [
     "draw_columns",
     "draw_rows",
     "generator",
+    "running_sums",
 ]
 
 RandomState = int | np.random.Generator | None
@@ -81,7 +82,21 @@ def draw_rows(table: Floats, rng: np.random.Generator) -> Codes:
     >>> draw_rows(np.array([[0.0, 1.0], [1.0, 0.0]]), generator(0)).tolist()
     [1, 0]
     """
-    return draw_columns(np.cumsum(table.T, axis=0), rng)
+    return draw_columns(running_sums(table.T.copy()), rng)
+
+
+def running_sums(weights: Floats) -> Floats:
+    """Return the running sums of each column of weights, (K, n), in their place.
+
+    >>> running_sums(np.array([[1.0, 3.0], [2.0, 4.0]])).tolist()
+    [[1.0, 3.0], [3.0, 7.0]]
+    """
+    if weights.shape[0] > weights.shape[1]:
+        return np.cumsum(weights, axis=0, out=weights)
+    # `numpy.cumsum` follows one column after the other; sums of whole rows are 4 times as fast.
+    for a in range(1, len(weights)):
+        weights[a] += weights[a - 1]
+    return weights
 
 
 def draw_columns(running: Floats, rng: np.random.Generator) -> Codes:

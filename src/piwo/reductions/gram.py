@@ -186,7 +186,8 @@ class Gram(Reduction[GramState]):
         sums.xx[:] += weighted.T @ x
         # Gains of rows with reward 0 are 0.
         rewarded = np.flatnonzero(block.reward > 0)
-        part = replace(block, context=None, propensities=None, policies={}).take(rewarded)
+        alone = replace(block, context=None, propensities=None, log_propensities=None, policies={})
+        part = alone.take(rewarded)
         runs = [kind.gains_path(part, parameters) for kind, parameters in self._runs]
         gains = np.concatenate(runs, axis=1)
         # g[A_t] += g_t and gx[A_t] += x_t g_t', by row

@@ -69,11 +69,14 @@ class PseudoLoss(Score):
             UsageError: if the log has no full vectors, or one of them gives an action probability
                 0.
         """
-        logs = _log_inverse_propensities(batch)
-        scale = logs.max(axis=0, initial=0.0)
+        logs = _log_propensities(batch)
+        least = logs.min(axis=0, initial=0.0)
+        if not np.isfinite(least).all():
+            _refuse_zero(batch, ~np.isfinite(logs))
         # 1 / mu = exp(-log mu) = exp(-log mu - scale) exp(scale)
-        logs -= scale
-        return DenseGains(np.exp(logs, out=logs), scale)
+        scale = -least
+        values = np.subtract(least, logs)
+        return DenseGains(np.exp(values, out=values), scale)
 
     @property
     def dense_weight(self) -> float:
@@ -81,19 +84,16 @@ class PseudoLoss(Score):
         return -self.number
 
 
-def _log_inverse_propensities(batch: Batch) -> Floats:
-    """Return -log mu(a | X_t) for every action, (n, K), from the logarithms if the log has them."""
-    if batch.log_propensities is None:
-        vectors = vectors_of(batch, "PIWO-PL")
-        _refuse_zeros(batch, vectors <= 0)
-        return np.asarray(-np.log(vectors))
-    _refuse_zeros(batch, ~np.isfinite(batch.log_propensities))
-    return np.negative(batch.log_propensities)
+def _log_propensities(batch: Batch) -> Floats:
+    """Return log mu(a | X_t) for every action, (n, K), as the log has it or from the vectors."""
+    if batch.log_propensities is not None:
+        return batch.log_propensities
+    # The logarithm of 0 is refused by its row.
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(vectors_of(batch, "PIWO-PL")))
 
 
-def _refuse_zeros(batch: Batch, zero: npt.NDArray[np.bool_]) -> None:
-    if not zero.any():
-        return
+def _refuse_zero(batch: Batch, zero: npt.NDArray[np.bool_]) -> None:
     rows, actions = np.nonzero(zero)
     where = place(int(batch.row_numbers[rows[0]]))
     raise UsageError(

@@ -128,24 +128,23 @@ class ClassificationBandit:
         counts = np.bincount(self.classes, minlength=len(self.actions))
         return np.asarray(self.rewards @ counts / len(self))
 
-    def take(self, rows: npt.NDArray[Any]) -> Self:
+    def take(self, rows: npt.NDArray[Any] | slice) -> Self:
         """Return the bandit of some of the rows, such as one part to learn on, another to test on.
 
         Args:
-            rows: an index array or a mask.
+            rows: an index array, a mask, or a slice, whose rows are not copied.
 
         >>> len(ClassificationBandit([[0.0], [1.0]], ["a", "b"]).take(np.array([0])))
         1
         """
-        index = np.arange(len(self))[rows]
         part = copy(self)
         # The copies of cached properties are those of all rows.
         for name in ("_all_columns", "_action_values"):
             part.__dict__.pop(name, None)
-        part.classes = self.classes[index]
-        part.context = self.context[index]
+        part.classes = self.classes[rows]
+        part.context = self.context[rows]
         if self.table is not None:
-            part.table = self.table.take(pa.array(index))
+            part.table = self.table.take(pa.array(np.arange(len(self))[rows]))
         return part
 
     # --- known values
