@@ -582,7 +582,8 @@ def test_the_table_of_a_path_is_in_the_terms_of_the_score(
     told, page = piwo(*words).out, piwo(*words, "--json").document
     (chosen,) = (one for one in page["path"] if one["chosen"])
     assert chosen["parameter"] == 2 * chosen["gamma"] == page["training"]["parameter"]
-    assert f"\n  lam = {chosen['parameter']:.4g}; " in told
+    both = f"lam = {chosen['parameter']:.4g} (gamma {chosen['gamma']:.4g})"
+    assert f"\n  {both}; " in told
     assert "\n  lam  " in told
     (row,) = (line for line in told.splitlines() if "<- chosen" in line)
     assert row.split()[0] == f"{chosen['parameter']:.4g}"
@@ -619,3 +620,9 @@ def test_no_command_is_proposed_that_does_not_read_lines_of_vowpal_wabbit(
     refused = piwo("policy", "act", out, log)
     assert refused.code == 2
     assert "expected a table; write it as one first: piwo convert" in refused.err
+
+
+def test_learn_says_on_which_rows_its_numbers_rest(piwo, learnable, roles, tmp_path: Path) -> None:
+    ran = piwo("learn", learnable, *roles, *CONTEXT, "--out", tmp_path / "p.piwo")
+    (line,) = [x for x in ran.out.splitlines() if x.startswith("  numbers rest on different rows")]
+    assert "estimates on both parts, each judging what was learned from the other" in line

@@ -36,7 +36,7 @@ from piwo.learners.pool import (
     for_full_vectors,
     for_items,
 )
-from piwo.learners.report import CandidateReport, LearningReport, counts_text, score_facts
+from piwo.learners.report import CandidateReport, LearningReport, counts_lines, score_facts
 from piwo.learners.schedule import Learned, Schedule
 from piwo.learners.split import Split
 from piwo.logs.log import Log
@@ -348,7 +348,7 @@ class Auto(SplitLearner):
             lines=(
                 f"learned from {made.training_rows:,} rows, certified on {made.rows:,} others",
                 f"  {self.chosen_}: {self.rule_}",
-                counts_text(len(self.path_) - 1, made.candidates, self._both),
+                *counts_lines(len(self.path_) - 1, made.candidates, self._both),
             ),
             tried=tuple(tried),
             columns=columns,

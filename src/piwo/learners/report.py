@@ -14,7 +14,7 @@ from piwo.visible import number
 __all__ = [
     "CandidateReport",
     "LearningReport",
-    "counts_text",
+    "counts_lines",
     "report_of",
     "report_of_path",
     "score_facts",
@@ -116,7 +116,11 @@ def report_of(
         lines = [f"learned from {rows:,} rows: {with_what}"]
         tried = (_candidate(policy, made, score, chosen=True),)
     if score is not None and score.value is not None:
-        lines.append(f"  {score.parameter} = {number(score.value)}; {rule}")
+        shown = f"{score.parameter} = {number(score.value)}"
+        if score.parameter != "gamma" and score.gamma_equivalent is not None:
+            # Estimates and the command have one name for the smoothing of all scores.
+            shown += f" (gamma {number(score.gamma_equivalent)})"
+        lines.append(f"  {shown}; {rule}")
     return LearningReport((*lines, *more), tried, facts=facts or {})
 
 
@@ -148,25 +152,32 @@ def report_of_path(
     return replace(report, tried=tuple(tried), columns=columns)
 
 
-def counts_text(ways: int, certified: int, both: bool) -> str:
-    """Return what the counts of candidates count, in words.
+def counts_lines(ways: int, certified: int, both: bool) -> tuple[str, str]:
+    """Return what the counts of candidates count, and on which rows numbers rest, in words.
 
     Args:
         ways: the candidates of the table, without today's policy.
         certified: the policies that the certificate pays for.
         both: whether each was learned from both parts of the rows.
 
-    >>> print(counts_text(6, 7, both=True))  # doctest: +ELLIPSIS
+    >>> print(counts_lines(6, 7, both=True)[0])  # doctest: +ELLIPSIS
       6 candidates below, next to today's policy: a policy each from both parts of the rows; ...
     """
     plural = "" if ways == 1 else "s"
     text = f"  {ways} candidate{plural} below, next to today's policy"
+    below = "estimates on rows that were held out"
     if both:
         text += ": a policy each from both parts of the rows"
-    return (
+        below = "estimates on both parts, each judging what was learned from the other"
+    counts = (
         f"{text}; the certificate counts the {certified} policies that its rows judge, each "
         "different one once, with today's"
     )
+    rests = (
+        f'  numbers rest on different rows: {below}; the certificate on those of its line "rests '
+        'on"; an evaluation on this log on rows learned from, so that it has no bound'
+    )
+    return counts, rests
 
 
 def score_facts(score: Score | None) -> dict[str, Any]:
