@@ -58,6 +58,50 @@ def test_features_inside_a_log_are_checked_by_check(values: list[Any], says: str
         piwo.check(log)
 
 
+def test_features_inside_a_log_without_context_are_checked_too() -> None:
+    rows = [[{"z": 1.0}, {"z": 2.0}]] * 7 + [[{"z": 1.0}, {"z": float("nan")}]]
+    log = piwo.read({**ROWS, "offers": rows}, eligible="could", items="offers")
+    with pytest.raises(piwo.DataError, match="column 'offers' is missing 'z' of items in 1 row"):
+        piwo.check(log)
+    log = piwo.read({**ROWS, "offers": rows[:1] * 8}, eligible="could", items="offers")
+    assert piwo.check(log).rows == 8
+
+
+def test_features_whose_squares_leave_float64_are_refused() -> None:
+    says = r"beyond 1e\+150, so that squares leave float64"
+    table = {"action": ["a", "b"], "z": [1.0, -1e308]}
+    with pytest.raises(piwo.DataError, match=f"{says} for 1 labels, such as 'b'; divide the"):
+        piwo.read(ROWS, eligible="could", items=table)
+    inside = {**ROWS, "offers": [[{"z": [1.0]}, {"z": [-1e308]}]] * 8}
+    log = piwo.read(inside, eligible="could", items="offers")
+    with pytest.raises(piwo.DataError, match=f"has a 'z' of items {says} in 8 rows"):
+        piwo.check(log)
+
+
+def test_marks_and_text_among_numbers_are_refused_at_the_door(tmp_path: Path) -> None:
+    table = {"action": ["a", "b"], "z": ["1", "NA"]}
+    says = "items: column 'z' holds numbers and 'NA'; fill or drop such items first, or turn"
+    with pytest.raises(piwo.DataError, match=says):
+        piwo.read(ROWS, eligible="could", items=table)
+    path = tmp_path / "items.csv"
+    more = "".join(f"a{i},{i}\n" for i in range(200))
+    path.write_text(f"action,z\na,1\nb,2\n{more}")
+    assert len(piwo.read(ROWS, eligible="could", items=str(path)).actions) == 202
+    path.write_text(f"action,z\na,1\nb,low\n{more}")
+    says = "items: column 'z' holds numbers in all but 1 of 202 rows, which hold text such as 'low'"
+    with pytest.raises(piwo.DataError, match=says):
+        piwo.read(ROWS, eligible="could", items=str(path))
+
+
+def test_odd_frames_are_refused_in_one_line() -> None:
+    with pytest.raises(piwo.UsageError, match=r"got one column alone \(Series\)"):
+        piwo.read(ROWS, eligible="could", items=pd.Series([1, 2]))
+    polars = pytest.importorskip("polars")
+    wide = polars.DataFrame({"action": ["a", "b"], "z": polars.Series([1, 2], dtype=polars.Int128)})
+    with pytest.raises(piwo.DataError, match=r"128 bits \(Int128\); cast it first, to Int64"):
+        piwo.read(ROWS, eligible="could", items=wide)
+
+
 def test_the_command_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pd.DataFrame(ROWS).to_parquet(tmp_path / "log.parquet")
     pd.DataFrame({"action": ["a", "b"], "z": WRONG[4][0]}).to_parquet(tmp_path / "items.parquet")

@@ -493,3 +493,23 @@ def test_after_enough_other_entries_no_more_are_parsed(
         one["c"]["_multi"] = [{"f": i}, {"f": 7}]
     with pytest.warns(PiwoWarning, match="5 of 6 events have other entries"):
         read_dsjson(written(tmp_path / "log.dsjson", *events))
+
+
+def test_numbers_and_text_in_one_place_are_said_once(tmp_path: Path) -> None:
+    same = {"_multi": [{"x": 1}, {"x": 2}]}
+    ages = [event([2, 1], [0.6, 0.4], c={"u": {"age": x}, **same}) for x in (5, 7, "NA", 6)]
+    with pytest.warns(PiwoWarning) as caught:
+        log = read(written(tmp_path / "ages.dsjson", *ages), context=["u/age"])
+    (one,) = caught
+    assert str(one.message).startswith(
+        "c/u/age (context) holds numbers in all but 1 of 4 events, which hold others, such as 'NA'"
+    )
+    with pytest.raises(DataError, match="holds numbers and 'NA'; fill or drop such rows"):
+        assert log.features is None
+    prices = [event([2, 1], [0.6, 0.4], c={"_multi": [{"x": x}, {"x": 1}]}) for x in (1.5, "low")]
+    with pytest.warns(PiwoWarning) as caught:
+        read(written(tmp_path / "prices.dsjson", *prices), items="x")
+    (one,) = caught
+    assert str(one.message).startswith(
+        "x (items) holds numbers in all but 1 of 4 entries of c._multi, which hold others, such as"
+    )

@@ -592,7 +592,7 @@ class Columns:
 
     def wanted(
         self,
-        context: Sequence[str],
+        context: Sequence[str] | None,
         propensities: bool,
         choosing: Sequence[str],
         placing: Literal["hash", "time"] | None,
@@ -600,8 +600,8 @@ class Columns:
         """Return the columns that a pass over the rows reads; see `Log.wanted`.
 
         Args:
-            context: the columns of the context, if it is needed; features of items are read with
-                them.
+            context: the columns of the context, with which features of items are read; None: it is
+                not needed.
             propensities: whether full propensity vectors are needed.
             choosing: the columns by which rows are selected.
             placing: by what rows are put into blocks.
@@ -609,8 +609,8 @@ class Columns:
         >>> Columns(key="event").wanted(["hour"], False, [], "hash")
         ('action', 'reward', 'propensity', 'hour', 'event')
         """
-        names = [self.action, *self.numbers().values(), *self.policies, *context]
-        if context and self.item_features is not None:
+        names = [self.action, *self.numbers().values(), *self.policies, *(context or ())]
+        if context is not None and self.item_features is not None:
             names.append(self.item_features)
         if self.eligible is not None:
             names.append(self.eligible)

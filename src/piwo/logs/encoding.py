@@ -30,7 +30,14 @@ from piwo.sources.query import QuerySource
 from piwo.sources.source import Fragment, Source
 from piwo.visible import type_text
 
-__all__ = ["DEFAULT_ENCODING", "Encoding", "Missing", "context_kinds", "learn_features"]
+__all__ = [
+    "DEFAULT_ENCODING",
+    "Encoding",
+    "Missing",
+    "context_kinds",
+    "learn_features",
+    "mark_among_numbers",
+]
 
 Missing = Literal["refuse", "indicator"]
 Found = dict[str, "_Facts"]
@@ -211,6 +218,23 @@ def _of_texts(levels: pa.Array, facts: _Facts) -> _Facts:
         numbers=bool(pc.any(numbers).as_py()),
         words=not pc.all(pc.or_(marks, numbers)).as_py(),
     )
+
+
+def mark_among_numbers(values: pa.Array) -> str | None:
+    """Return a mark of missing values, such as NA, in text that is numbers besides; None: none.
+
+    Args:
+        values: of one column.
+
+    >>> mark_among_numbers(pa.array(["5", "NA"])), mark_among_numbers(pa.array(["low", "NA"]))
+    ('NA', None)
+    """
+    if not _is_categorical(values.type):
+        return None
+    found = _of_texts(pc.unique(pc.drop_null(texts(pc.unique(values)))), _Facts())
+    if not found.numbers or found.words:
+        return None
+    return found.marks
 
 
 def _is_categorical(kind: pa.DataType) -> bool:

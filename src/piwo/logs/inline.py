@@ -16,7 +16,7 @@ from piwo.logs.columns import Columns
 from piwo.logs.eligible import Eligible, eligible_of, is_list, ragged
 from piwo.logs.features import Features
 from piwo.logs.findings import Findings
-from piwo.logs.item_values import FEATURES, is_feature, unusable_features
+from piwo.logs.item_values import FEATURES, TOO_LARGE, advice_on, is_feature, unusable_features
 from piwo.messages import argument
 from piwo.visible import type_text
 
@@ -32,7 +32,11 @@ __all__ = [
 
 OBJECTS = "lists of objects, one for each eligible action"
 """What a column of features holds."""
-_RULES = {"missing": "is missing {!r} of items", "infinite": "has an infinite {!r} of items"}
+_RULES = {
+    "missing": "is missing {!r} of items",
+    "infinite": "has an infinite {!r} of items",
+    TOO_LARGE: f"has a {{!r}} of items {TOO_LARGE}",
+}
 
 
 def is_objects(kind: pa.DataType) -> bool:
@@ -60,6 +64,9 @@ def object_lists(values: Any) -> pa.Array | None:
     if plain or hasattr(values, "columns") or hasattr(values, "schema"):
         return None
     listed = list(values)
+    if any(x is not None and not hasattr(x, "__len__") for x in listed):
+        # a column of single values
+        return None
     first = next((x for x in listed if x is not None and len(x)), None)
     if first is None or isinstance(first, str) or not isinstance(first[0], Mapping):
         return None
@@ -119,7 +126,7 @@ def inline_of(
             )
         for state, bad in unusable_features(values):
             rule = _RULES.get(state, f"has {state} as {{!r}} of items").format(name)
-            _note(findings, column, rule, bad, eligible, actions)
+            _note(findings, column, rule, bad, eligible, actions, advice_on(state))
     return eligible.with_inline(pairs)
 
 
@@ -157,6 +164,7 @@ def _note(
     bad: npt.NDArray[np.bool_],
     eligible: Eligible,
     actions: Actions,
+    advice: str,
 ) -> None:
     """Note the rows of bad pairs, and the label of the first of them."""
     if not bad.any():
@@ -164,7 +172,7 @@ def _note(
     rows = np.zeros(len(eligible), np.bool_)
     rows[eligible.rows[bad]] = True
     label = actions.labels[eligible.codes[int(np.argmax(bad))]]
-    findings.note(column, rule, f"such as of {label!r}; fill or drop such items first", rows)
+    findings.note(column, rule, f"such as of {label!r}; {advice}", rows)
 
 
 def encoded_pairs(eligible: Eligible, features: Features) -> Floats:

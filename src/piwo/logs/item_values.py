@@ -14,10 +14,14 @@ from piwo.logs.actions import is_text
 from piwo.logs.eligible import ragged
 from piwo.logs.features import is_list, is_number, missing_rows
 
-__all__ = ["FEATURES", "is_feature", "unusable_features"]
+__all__ = ["FEATURES", "TOO_LARGE", "advice_on", "is_feature", "unusable_features"]
 
 FEATURES = "numbers, text or lists of numbers"
 """What features are."""
+LARGEST = 1e150
+"""Features beyond it have squares that float64 cannot hold, and so has each model of them."""
+TOO_LARGE = f"beyond {LARGEST:g}, so that squares leave float64"
+"""What is wrong with such features, in words."""
 
 
 def is_feature(kind: pa.DataType) -> bool:
@@ -47,15 +51,17 @@ def unusable_features(values: pa.Array) -> Iterator[tuple[str, npt.NDArray[np.bo
     kind = values.type
     if pa.types.is_floating(kind):
         yield "infinite", _infinite(values)
+        yield TOO_LARGE, _too_large(values)
     if not is_list(kind):
         return
     starts, entries = ragged(values, "items", FEATURES)
     lengths = np.diff(starts)
     if pa.types.is_floating(entries.type):
         places = np.repeat(np.arange(len(values)), lengths)
-        infinite = np.zeros(len(values), np.bool_)
-        infinite[places[_infinite(entries)]] = True
-        yield "infinite", infinite
+        for state, bad in (("infinite", _infinite), (TOO_LARGE, _too_large)):
+            rows = np.zeros(len(values), np.bool_)
+            rows[places[bad(entries)]] = True
+            yield state, rows
     # A list of no numbers is no feature; the others must be as long as the first.
     most = max(1, int(lengths[0])) if len(lengths) else 1
     yield f"no list of length {most}", (lengths != most) & ~nulls
@@ -64,3 +70,19 @@ def unusable_features(values: pa.Array) -> Iterator[tuple[str, npt.NDArray[np.bo
 def _infinite(values: Any) -> npt.NDArray[np.bool_]:
     numbers = pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False)
     return np.asarray(np.isinf(numbers))
+
+
+def _too_large(values: Any) -> npt.NDArray[np.bool_]:
+    numbers = np.abs(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False))
+    return np.asarray((numbers > LARGEST) & np.isfinite(numbers))
+
+
+def advice_on(state: str) -> str:
+    """Return what to do about features in a state of `unusable_features`.
+
+    >>> advice_on("missing")
+    'fill or drop such items first'
+    """
+    if state == TOO_LARGE:
+        return "divide the feature by a constant first"
+    return "fill or drop such items first"

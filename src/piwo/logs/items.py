@@ -15,17 +15,17 @@ from piwo.logs.actions import Actions, Items, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import require_columns
 from piwo.logs.columns import Columns
-from piwo.logs.encoding import Encoding, learn_features
+from piwo.logs.encoding import Encoding, learn_features, mark_among_numbers
 from piwo.logs.features import Features
 from piwo.logs.inline import pairs_of
-from piwo.logs.item_values import FEATURES, is_feature, unusable_features
+from piwo.logs.item_values import FEATURES, advice_on, is_feature, unusable_features
 from piwo.logs.log import Log
 from piwo.logs.reader import Reader
 from piwo.logs.source_of import contexts_of, paths_of, source_of
 from piwo.logs.validation import Schema
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice
-from piwo.sources.query import ColumnType
+from piwo.sources.query import ColumnType, QuerySource
 from piwo.sources.source import Fragment
 from piwo.sources.table import TableSource
 from piwo.visible import type_text
@@ -91,6 +91,8 @@ def _table(items: Any, label: str, types: Mapping[str, ColumnType]) -> pa.Table:
     else:
         # A label keeps its zeros and digits.
         source = contexts_of(paths, {**types, label: "text"}, every=True)
+        for doubt in source.doubts.values() if isinstance(source, QuerySource) else ():
+            raise DataError(f"{argument('items')}: {doubt.removeprefix('context ')}")
     records: list[pa.RecordBatch] = []
     for fragment in source.fragments(source.schema.names):
         records += fragment.records()
@@ -125,8 +127,14 @@ def _check_values(values: pa.Array, column: str, labels: pa.Array) -> None:
             first = labels[int(np.argmax(bad))].as_py()
             raise DataError(
                 f"{argument('items')}: column {column!r} is {state} for {int(bad.sum())} labels, "
-                f"such as {first!r}; fill or drop such items first"
+                f"such as {first!r}; {advice_on(state)}"
             )
+    mark = mark_among_numbers(values)
+    if mark is not None:
+        raise DataError(
+            f"{argument('items')}: column {column!r} holds numbers and {mark!r}; fill or drop such "
+            "items first, or turn the column into text labels"
+        )
 
 
 def learn_item_features(items: Items, encoding: Encoding) -> Features:

@@ -708,13 +708,13 @@ class Log:
         """Return the columns to read; all but actions, rewards and such only when asked for.
 
         Args:
-            context: whether the context is needed.
+            context: whether the context is needed, and features of items inside the log.
             propensities: whether full propensity vectors are needed.
             placing: by what rows are put into blocks, which takes the column of keys or of times.
         """
-        names: tuple[str, ...] = ()
-        if (context or self.behavior is not None) and self.features is not None:
-            names = self.features.columns
+        names: tuple[str, ...] | None = None
+        if context or self.behavior is not None:
+            names = () if self.features is None else self.features.columns
         chosen = list(self._choosing)
         if self.segments is not None:
             chosen.append(self.segments.column)

@@ -327,7 +327,9 @@ def contexts_of(
         files = json_files(paths, kind)
         found = json_columns(files)
         query = json_query(files, found, decided=found, types=types, labels=eligible)
-    return QuerySource(query.sql, name=paths[0], steady=True, files=paths)
+    made = QuerySource(query.sql, name=paths[0], steady=True, files=paths)
+    made.doubts = query.doubts
+    return made
 
 
 def _mentioned(where: str | None, names: Sequence[str]) -> Sequence[str]:

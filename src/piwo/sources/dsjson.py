@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.sources.dsjson_entries import ENTRIES, Entries
-from piwo.sources.dsjson_lines import EVENT_ID, NUMBERS, EventLines, Layout, pointer_of, typed
+from piwo.sources.dsjson_lines import EVENT_ID, EventLines, Layout, pointer_of, typed
+from piwo.sources.dsjson_values import NUMBERS, ValueCounts
 from piwo.sources.query import quoted
 from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
@@ -195,6 +196,8 @@ class _Events:
         self.entries = Entries()
         self.kinds: list[set[str]] = [set() for _ in items]
         """The types that each feature of the actions has."""
+        self.values = [ValueCounts() for _ in items]
+        """How many values of each feature are numbers."""
 
     @property
     def count(self) -> int:
@@ -232,6 +235,8 @@ class _Events:
                     f"{path} ({argument('items')}) is no single value in each entry of c._multi; "
                     "name a path that ends in a number or a text"
                 )
+        for path, counts in zip(self.items, self.values, strict=True):
+            counts.warn(f"{path} ({argument('items')})", "entries of c._multi")
 
     def _record(self, events: pa.Table) -> pa.RecordBatch:
         """Return events as columns."""
@@ -253,6 +258,8 @@ class _Events:
         for i, kinds in enumerate(self.kinds):
             kinds.update(pc.unique(events[f"k{i}"].combine_chunks().flatten()).to_pylist())
             kinds.discard(None)
+            flat = events[f"i{i}"].combine_chunks().flatten()
+            self.values[i].add(flat, events[f"k{i}"].combine_chunks().flatten())
             arrays.append(events[f"i{i}"].combine_chunks())
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 

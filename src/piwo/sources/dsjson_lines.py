@@ -14,18 +14,15 @@ import pyarrow.compute as pc
 from piwo.errors import DataError
 from piwo.messages import argument
 from piwo.sources.addresses import name_of
+from piwo.sources.dsjson_values import NUMBERS, ValueCounts
 from piwo.sources.lines import Faults, lines_of
 from piwo.sources.query import quoted
 
-__all__ = ["EVENT_ID", "NUMBERS", "EventLines", "Layout", "pointer_of", "typed"]
+__all__ = ["EVENT_ID", "EventLines", "Layout", "pointer_of", "typed"]
 
 EVENT_ID = "EventId"
 """The field of an event that no other event has, and the column of it."""
-
-NUMBERS = ("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "DOUBLE")
-"""The types that numbers have in DuckDB's JSON."""
 _NUMERIC = {*NUMBERS, "NULL"}
-
 _LINES_AT_ONCE = 1024
 """Lines that one core parses at a time."""
 _SKIPPED = ("blank", "not JSON", "skip-learn", "no decision", "no label", "broken JSON")
@@ -78,6 +75,8 @@ class EventLines:
         self.faults = Faults("dsjson: an event")
         self.kinds: list[set[str]] = [set() for _ in context]
         """The types that each path of the context has."""
+        self.values = [ValueCounts() for _ in context]
+        """How many values of each path are numbers."""
         self.thinned = False
         """Whether an event has a `pdrop` above 0."""
         self.identified = True
@@ -112,6 +111,8 @@ class EventLines:
     def require_any(self, what: str) -> None:
         """Raise if no line was an event, and for paths of the context without any value.
 
+        Paths whose values are numbers and other ones get a warning.
+
         Args:
             what: no line is, in words: "an event".
 
@@ -127,6 +128,8 @@ class EventLines:
                     f"no event has a value at c/{path} ({argument('context')}); "
                     "name paths inside c, such as U/x"
                 )
+        for path, counts in zip(self.context, self.values, strict=True):
+            counts.warn(f"c/{path} ({argument('context')})", "events")
 
     def taken(self, events: pa.Table) -> list[pa.Array]:
         """Return `pdrop`, the ids and the context of events, and note what they hold."""
@@ -137,6 +140,7 @@ class EventLines:
         arrays = [pa.array(dropped), events["event"].combine_chunks()]
         for i, kinds in enumerate(self.kinds):
             kinds.update(pc.drop_null(pc.unique(events[f"t{i}"])).to_pylist())
+            self.values[i].add(events[f"v{i}"], events[f"t{i}"])
             arrays.append(events[f"v{i}"].combine_chunks())
         return arrays
 

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from piwo.messages import argument
 from piwo.sources.dsjson_entries import ENTRIES, Entries
-from piwo.sources.dsjson_lines import NUMBERS, EventLines, Layout, pointer_of
+from piwo.sources.dsjson_lines import EventLines, Layout, pointer_of
+from piwo.sources.dsjson_values import NUMBERS
 from piwo.sources.query import quoted
 from piwo.sources.slate_events import (
     COUNT,

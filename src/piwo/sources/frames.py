@@ -22,6 +22,18 @@ __all__ = [
     "whole_texts",
 ]
 
+_FORMAT = "unsupported format string"
+"""What Arrow says of a type that it does not know."""
+
+
+def _refuse_one_column(frame: Any) -> None:
+    """Raise for a column of a data frame in place of the frame."""
+    if hasattr(frame, "dtype") and frames_library(frame) and not hasattr(frame, "columns"):
+        raise UsageError(
+            "expected a data frame with a name for each column, got one column alone "
+            f"({type(frame).__name__}); name it: {{'action': ...}}"
+        )
+
 
 def is_frame(value: Any) -> bool:
     """Whether `to_table` can take the value.
@@ -66,6 +78,7 @@ def to_table(frame: Any) -> pa.Table:
         return pa.Table.from_batches([frame])
     if isinstance(frame, Mapping):
         _refuse_unclear(frame)
+    _refuse_one_column(frame)
     try:
         if isinstance(frame, Mapping):
             same_index(frame)
@@ -73,6 +86,11 @@ def to_table(frame: Any) -> pa.Table:
         if hasattr(frame, "__arrow_c_stream__"):
             return _table(frame)
     except (pa.ArrowException, AttributeError, TypeError, ValueError, OverflowError) as cause:
+        if _FORMAT in str(cause):
+            raise DataError(
+                "the data frame has a column of a type that Arrow does not know, such as whole "
+                "numbers of 128 bits (Int128); cast it first, to Int64 or to text"
+            ) from None
         raise DataError(
             f"the data frame cannot be read as columns: {_first_line(cause)}; give "
             "each column a name of its own, and values of one type: numbers or text"
