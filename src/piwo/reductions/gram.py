@@ -182,7 +182,7 @@ class Gram(Reduction[GramState]):
         x = block.context - self.shift
         # sum s x and sum s x x', s the sampling weights
         weighted = block.sampled(x)
-        sums.x[:] += weighted.sum(axis=0)
+        sums.x[:] += _column_sums(weighted)
         sums.xx[:] += weighted.T @ x
         # Gains of rows with reward 0 are 0.
         rewarded = np.flatnonzero(block.reward > 0)
@@ -203,6 +203,11 @@ class Gram(Reduction[GramState]):
             # D = values exp(gains.scale): both sums are brought to the scale of the larger one.
             scale = np.maximum(sums.scale[c], gains.scale)
             old, new = np.exp(sums.scale[c] - scale), np.exp(gains.scale - scale)
-            sums.dense[c] = sums.dense[c] * old + values.sum(axis=0) * new
+            sums.dense[c] = sums.dense[c] * old + _column_sums(values) * new
             sums.dense_x[c] = sums.dense_x[c] * old[:, None] + (values.T @ x) * new[:, None]
             sums.scale[c] = scale
+
+
+def _column_sums(values: Floats) -> Floats:
+    """Return the sums of values (n, c) over rows, (c,): a product takes a fifth of `sum`'s time."""
+    return np.ones(len(values)) @ values
