@@ -12,7 +12,7 @@ import pytest
 from piwo import DataError, UsageError, slates
 from piwo.logs.actions import Actions
 from piwo.slates import Deterministic, EpsilonSlate, Factored, SlateLog, SlatePolicy, Uniform
-from piwo.slates.policies import GreedySlate
+from piwo.slates.greedy import GreedySlate
 from tests.slates.simulator import misses
 
 TABLE: dict[str, list[Any]] = {

@@ -14,7 +14,7 @@ import pytest
 import piwo
 from piwo import slates
 from piwo.errors import FileError, UsageError
-from piwo.slates.policies import GreedySlate
+from piwo.slates.greedy import GreedySlate
 
 TABLE = {
     "slate": [["a", "b"], ["b", "c"], ["c", "a"]] * 40,

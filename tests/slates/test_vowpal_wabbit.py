@@ -317,9 +317,34 @@ def test_lines_of_ccb_that_say_something_else_are_other_actions(tmp_path: Path) 
     assert [row["eligible"] for row in columns(log)] == [[0, 1, 2]] * 2
     # names say that a line is always the same action
     assert read_vw(path, actions=["a", "b", "c"]).columns.eligible is None
-    other = SLATES.replace("action 1 | b", "action 1 | c", 1)
-    with pytest.raises(DataError, match="has other features of actions than the first event"):
-        read_vw(text(path, other))
+
+
+def test_actions_of_slates_that_change_are_eligible_in_their_slot(tmp_path: Path) -> None:
+    # another action in the second slot of the last decision, and none of the two in the first
+    more = (
+        "slates shared -0.5 |u x:1\nslates action 1 | c\nslates action 0 | a\n"
+        "slates action 1 | b\nslates slot 0:1 |\nslates slot 1:0.25 |\n"
+    )
+    vw = text(tmp_path / "log.vw", SLATES + more)
+    last = slates(-0.5, outcome([0], [1.0]), outcome([1], [0.25]))
+    last["c"]["_multi"] = [{"_slot_id": i} for i in (1, 0, 1)]
+    dsjson = lines(tmp_path / "log.dsjson", *SLATES_EVENTS, last)
+    for path in (vw, dsjson):
+        with pytest.warns(PiwoWarning, match="the actions of a decision change"):
+            log = piwo.slates.read(path)
+        rows = columns(log)
+        assert [row["slate"] for row in rows] == [[1, 2], [0, 3], [1, 2]]
+        could = [[[0, 1], [2, 3]], [[0, 1], [2, 3]], [[1], [0, 2]]]
+        assert [row["eligible"] for row in rows] == could
+        # of 0, 1, 2 the slots of the rows could show 0, 2 | 0, 2 | 1, 0
+        assert evaluate(log, Deterministic([0, 1, 2])).value == 0
+        # of 1, 2, 0: 1, 2 everywhere, which rows 0 and 2 show, w = 8 and 4
+        assert evaluate(log, Deterministic([1, 2, 0])).value == (8 * 1 + 4 * 0.5) / 3
+        # uniform in each slot: weights 1/2 4 and 1/2 2; the second earns nothing; 1 and 1/2 4
+        uniform = piwo.slates.Uniform(range(4))
+        found = evaluate(log, uniform, estimator="pseudo-inverse").value
+        assert found == pytest.approx(((2 + 1 - 1) * 1 + (1 + 2 - 1) * 0.5) / 3)
+        assert evaluate(log, uniform).value == pytest.approx((2 * 1 + 2 * 0.5) / 3)
 
 
 def test_single_decisions_and_slates_name_each_other_s_reader(tmp_path: Path) -> None:
@@ -437,22 +462,33 @@ def test_vowpal_wabbit_itself_reads_the_lines(tmp_path: Path) -> None:
         workspace.finish()
 
 
-def test_slots_that_leave_out_actions_are_said(tmp_path: Path) -> None:
+def test_slots_that_leave_out_actions_have_eligible_ones_of_their_own(tmp_path: Path) -> None:
     one, two = (json.loads(json.dumps(x)) for x in CCB_EVENTS)
     # 2 is shown above the second slot, so that 0 and 1 are all that is left there
     one["c"]["_slots"][1]["_inc"] = [0, 1]
     one["c"]["_slots"][0]["_inc"] = []
     path = tmp_path / "log.dsjson"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read_dsjson(lines(path, one, two))
-        read_vw(text(tmp_path / "log.vw", CCB))
+    assert read_dsjson(lines(path, one, two)).columns.eligible is None
     two["c"]["_slots"][1]["_inc"] = [1]
-    words = r"1 of 2 decisions have a slot that includes some of their actions alone \(.*line "
-    with pytest.warns(PiwoWarning, match=words + r"2\), which is not read"):
+    changed = CCB.replace("ccb slot 1:-1:0.5 |s b", "ccb slot 1:-1:0.5 1 |s b")
+    for log in (
+        read_dsjson(lines(path, one, two)),
+        read_vw(text(tmp_path / "log.vw", changed)),
+    ):
+        could = [row["eligible"] for row in columns(log)]
+        assert could[1] == [[0, 1, 2], [1]]
+        assert could[0] == [[0, 1, 2], [0, 1]]
+        # 0 and 2 of the first decision, 0 and 1 of the second, whose second slot has 1 alone
+        found = evaluate(log, Deterministic([0, 2, 1]), estimator="cascade").value
+        assert found == (4 * 0.5 + 8 * 1) / 2
+    two["c"]["_slots"][1]["_inc"] = [1, 3]
+    with pytest.raises(DataError, match="an _inc with entries that are not numbers of its actions"):
         read_dsjson(lines(path, one, two))
-    with pytest.warns(PiwoWarning, match=words + "1"):
-        read_vw(text(tmp_path / "log.vw", CCB.replace(" 0,1 |", " 0 |")))
+    with pytest.raises(DataError, match=r"the number of no action \(3\) in a slot"):
+        read_vw(text(tmp_path / "log.vw", changed.replace("0.5 1 |", "0.5 3 |")))
+    two["c"]["_slots"][1]["_inc"] = [2]
+    with pytest.raises(DataError, match=r"shows actions that 'eligible' does not list"):
+        evaluate(read_dsjson(lines(path, one, two)), Deterministic([0, 1]))
 
 
 def readers(path: Path) -> list[Callable[..., Any]]:
@@ -519,9 +555,12 @@ def test_a_real_file_of_ccb_is_the_twin_of_its_lines(shared_data: Path) -> None:
 
 
 def test_a_real_file_of_ccb_in_dsjson(shared_data: Path) -> None:
+    log = read_dsjson(shared_data / "vw" / "ccb_reuse_medium.dsjson")
     # its slots include some of the actions alone
-    with pytest.warns(PiwoWarning, match=r"4 of 4 decisions have a slot that includes some"):
-        log = read_dsjson(shared_data / "vw" / "ccb_reuse_medium.dsjson")
+    assert columns(log)[0]["eligible"] == [[0, 1, 2, 3], [4, 5, 6], [7, 8]]
+    # the logger was uniform in each slot
+    found = evaluate(log, piwo.slates.Uniform(range(9)), estimator="cascade")
+    assert found.mean_weight == pytest.approx(1, rel=1e-5)
     rows = columns(log)
     assert (len(rows), len(log.actions), log.slots) == (4, 9, 3)
     assert rows[1]["slate"] == [0, 6, 7]

@@ -15,13 +15,13 @@ from piwo.slates.estimators import ESTIMATORS, SlateEstimator
 from piwo.slates.evaluate import evaluate
 from piwo.slates.exploring import EpsilonSlate
 from piwo.slates.files import SavedSlatePolicy, is_slate_file, load, load_with_metadata
+from piwo.slates.greedy import GreedySlate
 from piwo.slates.learn import LearnedSlate, learn
 from piwo.slates.log import SlateLog
 from piwo.slates.policies import (
     Deterministic,
     Factored,
     FromColumns,
-    GreedySlate,
     OneSlate,
     Uniform,
 )

@@ -11,11 +11,11 @@ from piwo.policies.files import Format, format_of, read_saved
 from piwo.policies.saving import FORMAT
 from piwo.policies.state import State
 from piwo.slates.exploring import EpsilonSlate
+from piwo.slates.greedy import GreedySlate
 from piwo.slates.policies import (
     Deterministic,
     Factored,
     FromColumns,
-    GreedySlate,
     Uniform,
 )
 from piwo.slates.policy import SLATE_FORMAT, SLATE_VERSION, SlatePolicy

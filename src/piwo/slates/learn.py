@@ -15,8 +15,8 @@ from piwo.oracles.eligible_ridge import EligibleRidge
 from piwo.policies import LinearGreedy
 from piwo.scores import Score
 from piwo.slates.evaluate import evaluate
+from piwo.slates.greedy import GreedySlate
 from piwo.slates.log import SlateLog
-from piwo.slates.policies import GreedySlate
 from piwo.slates.provenance import record_of
 from piwo.slates.result import SlateEvaluation
 

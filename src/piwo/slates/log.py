@@ -29,7 +29,13 @@ from piwo.logs.units import by_unit
 from piwo.messages import argument
 from piwo.slates.policies import FromColumns
 from piwo.slates.policy import SlatePolicy
-from piwo.slates.validation import SlateColumns, SlateReader, check_list, numbered
+from piwo.slates.validation import (
+    SlateColumns,
+    SlateReader,
+    check_list,
+    lists_by_slot,
+    numbered,
+)
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source, type_family
 from piwo.sources.spool import spooled
@@ -300,6 +306,8 @@ class SlateLog:
         kind = self.source.schema.field(name).type
         if not is_list(kind):
             raise DataError(f"column {name!r} has {type_text(kind)}, expected {LISTS}")
+        if lists_by_slot(kind):
+            kind = kind.value_type
         label_array(pa.nulls(0, kind.value_type), name)
         if type_family(kind.value_type) != type_family(shown):
             raise DataError(
@@ -351,9 +359,13 @@ class _FindShape(Task[_Shape]):
         for record in fragment.records():
             longest = pc.max(pc.list_value_length(record[self.column])).as_py() or 0
             for name in self.names:
-                labels = label_array(pc.unique(record[name].flatten()), name)
-                listed = tuple(pc.drop_null(labels).to_pylist())
-                found = found.merge(_Shape(listed, int(longest)))
+                listed = record[name].flatten()
+                if is_list(listed.type):
+                    # of each slot
+                    listed = listed.flatten()
+                labels = label_array(pc.unique(listed), name)
+                known = tuple(pc.drop_null(labels).to_pylist())
+                found = found.merge(_Shape(known, int(longest)))
         return found
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from piwo.bounds.interval import Guarantee, Interval
 from piwo.checks import check_count, check_delta, check_kind
@@ -38,7 +39,7 @@ from piwo.slates.notes import notes_on, vacuous_notes
 from piwo.slates.policies import Factored
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
-from piwo.slates.validation import SlateReader
+from piwo.slates.validation import SlateReader, lists_by_slot
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
 from piwo.visible import number, visible_lines
@@ -82,6 +83,9 @@ class _PositionFragment:
                 "propensity": reader.logger.marginal(rows)[:, place],
                 **(rows.context or {}),
             }
+            name = reader.columns.eligible
+            if name is not None and lists_by_slot(columns[name].type):
+                columns[name] = pc.list_element(columns[name], place)
             yield pa.record_batch(columns)
 
 
@@ -108,8 +112,12 @@ class PositionSource:
         fields += [pa.field("reward", pa.float64()), pa.field("propensity", pa.float64())]
         columns = self.log.columns
         for name in (*columns.context, columns.unit, columns.weight, columns.eligible):
-            if name is not None:
-                fields.append(schema.field(name))
+            if name is None:
+                continue
+            field = schema.field(name)
+            if name == columns.eligible and lists_by_slot(field.type):
+                field = pa.field(name, field.type.value_type)
+            fields.append(field)
         return pa.schema(fields)
 
     @property

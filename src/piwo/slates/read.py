@@ -64,7 +64,7 @@ def read(
             `read_vw`.
         slate: list column: the labels of the shown actions, the first slot first.
         eligible: list column: the labels that could be shown in the row, in any slot, if they
-            change from row to row. Policies are restricted to them.
+            change from row to row; or a list for each slot. Policies are restricted to them.
         reward: the reward of the whole slate; or
         rewards: list column: the reward of each slot.
         propensities: list column: the logger's probability of each shown action given the context

@@ -9,7 +9,15 @@ from piwo.logs.batch import Floats
 from piwo.logs.foreign import RowError
 from piwo.slates.rows import Codes, SlateRows
 
-__all__ = ["eligible_items", "eligible_mass", "first_eligible", "require_slots"]
+__all__ = [
+    "eligible_items",
+    "eligible_mass",
+    "first_by_slot",
+    "first_eligible",
+    "left_by_slot",
+    "require_filled",
+    "require_slots",
+]
 
 _NONE = np.int32(-1)
 
@@ -44,12 +52,11 @@ def eligible_mass(table: Floats, rows: SlateRows) -> Floats:
     Raises:
         RowError: for the first row in which a slot has nothing left.
     """
-    eligible = rows.eligible
-    assert eligible is not None
     found = np.ones((len(rows), rows.slots))
     for slot in range(rows.slots):
-        chances = table[slot][eligible.codes]
-        found[:, slot] = np.add.reduceat(chances, eligible.starts[:-1])
+        could = rows.could(slot)
+        chances = table[slot][could.codes]
+        found[:, slot] = np.bincount(could.rows, chances, minlength=len(rows))
     empty = (found <= 0.0) & rows.mask
     if empty.any():
         place, slot = np.argwhere(empty)[0]
@@ -82,6 +89,91 @@ def first_eligible(order: Codes, rows: SlateRows) -> Codes:
         filled += chosen
     require_slots(filled, rows, "eligible labels")
     return found
+
+
+def first_by_slot(order: Codes, rows: SlateRows) -> Codes:
+    """Return the first label of an order that a slot can show and no slot above it, (n, L).
+
+    Args:
+        order: (S,) codes; -1: not a label of the log.
+        rows: with eligible actions by slot.
+
+    Raises:
+        RowError: for the first row in which a slot has none left.
+    """
+    found = np.full((len(rows), rows.slots), _NONE)
+    for slot in range(rows.slots):
+        could = rows.could(slot)
+        for code in order[order >= 0]:
+            chosen = (could.places(np.full(len(rows), code)) >= 0) & (found[:, slot] < 0)
+            chosen &= ~(found[:, :slot] == code).any(axis=1)
+            found[chosen, slot] = code
+    require_filled(found, rows, "label")
+    return found
+
+
+def require_filled(codes: Codes, rows: SlateRows, what: str) -> None:
+    """Raise if a slot of a slate shows nothing.
+
+    Args:
+        codes: (n, L) what is shown; -1: nothing.
+        rows: the slates.
+        what: there is none left, in a word.
+
+    Raises:
+        RowError: for the first such row.
+    """
+    wrong = (codes < 0) & rows.mask
+    if wrong.any():
+        place, slot = np.argwhere(wrong)[0]
+        raise RowError(
+            f"the policy has no eligible {what} left for slot {slot + 1}; give it one of its own",
+            int(rows.rows[place]),
+        )
+
+
+def left_by_slot(
+    listed: npt.NDArray[np.bool_], rows: SlateRows
+) -> tuple[npt.NDArray[np.int64], bool]:
+    """Return how many items each slot has that are not shown above it, (n, L), and if any could be.
+
+    Args:
+        listed: (K,) whether an action is one of the items.
+        rows: with eligible actions by slot.
+
+    Returns:
+        The numbers, and whether an item of a slot is also eligible in a slot above it.
+
+    Raises:
+        RowError: for the first row in which those above may leave a slot without an item.
+    """
+    found = np.ones((len(rows), rows.slots), np.int64)
+    above = np.empty(0, np.int64)
+    several = False
+    for slot in range(rows.slots):
+        could = rows.could(slot)
+        inside = listed[could.codes]
+        row, code = could.rows[inside], could.codes[inside].astype(np.int64)
+        keys = row * len(listed) + code
+        again = np.isin(keys, above)
+        several = several or bool(again.any())
+        count = np.bincount(row, minlength=len(rows))
+        taken = np.minimum(slot, np.bincount(row[again], minlength=len(rows)))
+        _require_left(count > taken, rows, slot)
+        shown = (rows.action[row, :slot] == code[:, None]).any(axis=1)
+        found[:, slot] = np.bincount(row[~shown], minlength=len(rows))
+        above = np.union1d(above, keys)
+    return found, several
+
+
+def _require_left(left: npt.NDArray[np.bool_], rows: SlateRows, slot: int) -> None:
+    wrong = ~left & rows.mask[:, slot]
+    if wrong.any():
+        raise RowError(
+            f"a ranking of the items may leave none for slot {slot + 1}, which can show too few "
+            "that the slots above cannot; give a policy that says what it shows in each slot",
+            int(rows.rows[int(np.argmax(wrong))]),
+        )
 
 
 def require_slots(most: int | npt.NDArray[np.int64], rows: SlateRows, what: str) -> None:

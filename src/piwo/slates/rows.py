@@ -52,6 +52,9 @@ class SlateRows:
     """(n,) sampling weights."""
     eligible: Eligible | None = None
     """The actions that could be shown in each row, in any slot; None: all."""
+    by_slot: bool = False
+    """Whether `eligible` has a list for each slot: n L lists, those of a row one after the other,
+    which are empty beyond the end of its slate."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -65,6 +68,17 @@ class SlateRows:
     def mask(self) -> npt.NDArray[np.bool_]:
         """(n, L) whether a slate has this slot."""
         return np.arange(self.slots) < self.lengths[:, None]
+
+    def could(self, slot: int) -> Eligible:
+        """Return the actions that could be shown in a slot; there are lists of eligible actions."""
+        assert self.eligible is not None
+        return self._lists[slot] if self.by_slot else self.eligible
+
+    @cached_property
+    def _lists(self) -> list[Eligible]:
+        """The lists of each slot."""
+        assert self.eligible is not None
+        return [self.eligible.take(slice(x, None, self.slots)) for x in range(self.slots)]
 
     @cached_property
     def observations(self) -> Batch:
@@ -88,6 +102,8 @@ class SlateRows:
             kept[name] = {column: values[keep] for column, values in columns.items()}
         chosen = pa.array(keep)
         if self.eligible is not None:
-            kept["eligible"] = self.eligible.take(keep)
+            kept["eligible"] = self.eligible.take(
+                np.repeat(keep, self.slots) if self.by_slot else keep
+            )
         kept["context"] = {x: y.filter(chosen) for x, y in (self.context or {}).items()}
         return replace(self, **kept)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,14 @@ from piwo.slates.rows import Codes, SlateRows
 from piwo.sources.source import BATCH_ROWS, Fragment, cut
 from piwo.visible import exact, type_text
 
-__all__ = ["USER_BEHAVIORS", "SlateColumns", "SlateReader", "check_list", "numbered"]
+__all__ = [
+    "USER_BEHAVIORS",
+    "SlateColumns",
+    "SlateReader",
+    "check_list",
+    "lists_by_slot",
+    "numbered",
+]
 
 USER_BEHAVIORS = ("standard", "cascade", "independent")
 """What the reward of a slot depends on: all shown actions, those above it and its own, its own."""
@@ -128,7 +135,10 @@ class SlateReader:
         lengths = _lengths(record[columns.slate], columns.slate, self.slots, findings)
         _stop(findings)
         action = self._codes(record[columns.slate], columns.slate, lengths, findings)
-        eligible = self._eligible(record, {columns.slate: action}, findings)
+        eligible = self._eligible(record, lengths, findings)
+        by_slot = columns.eligible is not None and lists_by_slot(record[columns.eligible].type)
+        lists = _by_slot(eligible, self.slots, by_slot)
+        _require_listed(lists, {columns.slate: action}, columns, self.actions, findings)
         reward = self._reward(record, lengths, findings)
         numbers = {}
         for policy in self._policies:
@@ -146,8 +156,7 @@ class SlateReader:
             )
             _stop(findings)
             slates[name] = self._codes(record[name], name, lengths, findings)
-        if eligible is not None:
-            _require_listed(eligible, slates, self.columns, self.actions, findings)
+        _require_listed(lists, slates, columns, self.actions, findings)
         behavior = self._behavior(record, findings)
         weight = None
         if columns.weight is not None:
@@ -172,6 +181,7 @@ class SlateReader:
             units,
             weight,
             eligible,
+            by_slot,
         )
         self._check_logger(made, findings)
         _stop(findings)
@@ -221,16 +231,29 @@ class SlateReader:
         return codes
 
     def _eligible(
-        self, record: pa.RecordBatch, shown: Mapping[str, Codes], findings: Findings
+        self, record: pa.RecordBatch, lengths: npt.NDArray[np.int64], findings: Findings
     ) -> Eligible | None:
-        """Return the actions that could be shown; None: all, or a rule is broken."""
+        """Return the actions that could be shown, n lists or n L; None: all, or a broken rule."""
         name = self.columns.eligible
         if name is None:
             return None
-        found = listed_of(record[name], name, self.actions, findings)
-        if found is not None:
-            _require_listed(found, shown, self.columns, self.actions, findings)
-        return found
+        values = record[name]
+        if not lists_by_slot(values.type):
+            return listed_of(values, name, self.actions, findings)
+        sizes = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
+        rule, advice = "does not hold one list for each slot", "give as many as the slate has slots"
+        if findings.note(name, rule, advice, sizes != lengths):
+            return None
+        each = Findings(np.repeat(findings.rows, lengths))
+        found = listed_of(values.flatten(), name, self.actions, each)
+        for one in each.noted:
+            findings.noted.append(replace(one, rows=tuple(dict.fromkeys(one.rows))))
+        if found is None:
+            return None
+        # lists of slots that a slate lacks are empty
+        full = np.zeros(len(lengths) * self.slots, np.int64)
+        full[(np.arange(self.slots) < lengths[:, None]).ravel()] = found.sizes
+        return Eligible(np.append(0, np.cumsum(full)), found.codes)
 
     def _reward(
         self, record: pa.RecordBatch, lengths: npt.NDArray[np.int64], findings: Findings
@@ -292,8 +315,26 @@ class SlateReader:
             findings.note(slate, rule, "one of the two columns is wrong", wrong)
 
 
+def lists_by_slot(kind: pa.DataType) -> bool:
+    """Whether a column of eligible actions has a list for each slot.
+
+    >>> lists_by_slot(pa.list_(pa.list_(pa.string()))), lists_by_slot(pa.list_(pa.string()))
+    (True, False)
+    """
+    return is_list(kind) and is_list(kind.value_type)
+
+
+def _by_slot(eligible: Eligible | None, slots: int, by_slot: bool) -> list[Eligible]:
+    """Return the eligible actions of each slot; none at all without any."""
+    if eligible is None:
+        return []
+    if by_slot:
+        return [eligible.take(slice(slot, None, slots)) for slot in range(slots)]
+    return [eligible] * slots
+
+
 def _require_listed(
-    eligible: Eligible,
+    lists: Sequence[Eligible],
     shown: Mapping[str, Codes],
     columns: SlateColumns,
     actions: Actions,
@@ -302,7 +343,7 @@ def _require_listed(
     """Note the rows of columns that show actions which are not eligible.
 
     Args:
-        eligible: of n rows.
+        lists: of n rows, for each slot.
         shown: column -> (n, L) codes; -1: none.
         columns: the roles.
         actions: the labels.
@@ -310,7 +351,7 @@ def _require_listed(
     """
     for name, codes in shown.items():
         outside = np.zeros(codes.shape, np.bool_)
-        for slot in range(codes.shape[1]):
+        for slot, eligible in enumerate(lists):
             one = codes[:, slot]
             outside[:, slot] = (eligible.places(one) < 0) & (one >= 0)
         if outside.any():

@@ -51,12 +51,12 @@ def read_dsjson(
     Lines that are no labelled decisions are left out and counted by reason in one warning and in
     `log.source.skipped`: blank, not JSON, skip-learn, no decision, no label. An action is its place
     in `c._multi`, which is another thing in the next decision if the entries change; `items` names
-    what in the entry is its label, such as an id. If the actions change, in ccb, the log has
-    eligible actions, those of each decision; of places a warning says so, and says if entries
-    change and not their number, unless `actions` are given. Slates whose actions change are
-    refused, as are decisions with a cost in some slots only. Other features of actions and of
-    slots are not read. Nor is which actions a slot includes (`_inc`): if that leaves out one which
-    is not shown above the slot, a warning counts the decisions.
+    what in the entry is its label, such as an id. If the actions change, the log has eligible
+    actions: in ccb those of each decision, in slates those of each slot. Slots of ccb that cannot
+    show some of the actions (`_inc`) have eligible actions of their own, too. Of places that change
+    a warning says so, also if entries change and not their number, unless `actions` are given.
+    Decisions with a cost in some slots only are refused. Other features of actions and of slots are
+    not read.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -131,9 +131,9 @@ def read_vw(
     Formula: reward = -cost - lo, as there.
 
     Decisions without a label are left out and counted in one warning and in `log.source.skipped`.
-    An action is the number of its line, or `items` names the feature that is its label. If, in ccb,
-    the number of lines changes, or what they say and actions have no names, the log has eligible
-    actions, as in `read_dsjson`; in slates that is refused.
+    An action is the number of its line, or `items` names the feature that is its label. If the
+    number of lines changes, or what they say and actions have no names, the log has eligible
+    actions, as in `read_dsjson`, and so have slots of ccb with a list of their own.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
@@ -230,16 +230,9 @@ def _log(
             f"from 0, whatever it says; name the feature that is its label ({argument('items')}), "
             f"or, if a number is always the same action, the actions ({argument('actions')})"
         )
-    if events.narrow.count:
-        warn(
-            f"{source.name}: {events.narrow.count:,} of {source.rows or 0:,} decisions have a slot "
-            f"that includes some of their actions alone ({events.narrow.first}), which is not "
-            "read: a policy that shows another one there is valued as if that earned 0; evaluate "
-            "policies that keep to what each slot includes, such as slates.Factored or columns"
-        )
     columns = SlateColumns(
         slate="slate",
-        eligible="eligible" if events.changing else None,
+        eligible="eligible" if events.changing or events.slotted else None,
         reward=None if events.by_slot else "reward",
         rewards="rewards" if events.by_slot else None,
         context=context,

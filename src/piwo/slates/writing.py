@@ -22,7 +22,7 @@ from piwo.messages import argument
 from piwo.slates.log import SlateLog
 from piwo.slates.policies import FromColumns
 from piwo.slates.rows import SlateRows
-from piwo.slates.validation import SlateReader
+from piwo.slates.validation import SlateReader, lists_by_slot
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import decoded, type_family
 
@@ -103,6 +103,12 @@ def _require_writable(log: SlateLog) -> None:
             f"{log.name} has eligible actions that change from row to row "
             f"({argument('eligible')}) and one reward a slate, and dsjson of slates is written "
             "with one list; write the columns to Parquet"
+        )
+    name = log.columns.eligible
+    if name is not None and lists_by_slot(log.source.schema.field(name).type):
+        raise UsageError(
+            f"{log.name} has eligible actions of each slot ({argument('eligible')}), and dsjson is "
+            "written with those of the decision; write the columns to Parquet"
         )
     if not log.logger.states("above"):
         raise UsageError(

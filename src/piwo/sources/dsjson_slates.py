@@ -16,10 +16,10 @@ from piwo.sources.dsjson_values import NUMBERS
 from piwo.sources.query import quoted
 from piwo.sources.slate_events import (
     COUNT,
+    INCLUDED,
     NAMES,
     Finished,
     Names,
-    Narrow,
     SlateEvents,
     check_context,
     earned_of,
@@ -119,6 +119,11 @@ _RULES = {
         + _of_outcomes("len(list_filter(o._a, lambda x: x <> floor(x))) > 0")
     ),
     "has an _a with numbers of no action": _KNOWN,
+    "has an _inc with entries that are not numbers of its actions": (
+        f"{_others('c._slots[*]._inc[*]')} or len(list_filter(e.c._slots, lambda x: "
+        "list_min(x._inc) < 0 or list_max(x._inc) >= len(e.c._multi) or "
+        "len(list_filter(x._inc, lambda y: y <> floor(y))) > 0)) > 0"
+    ),
     "has an _a that lists an action twice": (_of_outcomes("len(list_distinct(o._a)) < len(o._a)")),
     "has a _p with entries that are not numbers": _others("_outcomes[*]._p[*]"),
     "has a _p with negative entries": _of_outcomes("list_min(o._p) < 0"),
@@ -163,6 +168,11 @@ _COLUMNS = {
         "coalesce(len(e.c._slots[s + 1]._inc), 0) > 0 and len(list_distinct(list_concat("
         "e.c._slots[s + 1]._inc, list_transform(list_slice(e._outcomes, 1, s), lambda o: o._a[1])"
         "))) < len(e.c._multi))) > 0"
+    ),
+    "included": (
+        f"case when kind = 'event' then case when {_SLATES} "
+        f"then list_transform(range(len(e.c._slots)), lambda s: {_OWN}) "
+        "else list_transform(e.c._slots, lambda x: try_cast(x._inc as BIGINT[])) end end"
     ),
     **ENTRIES,
 }
@@ -230,16 +240,23 @@ def dsjson_slates(
     # What a column holds is known when all events were read.
     others = [*(["weight"] if lines.thinned else []), *lines.context]
     columns = Finished(
-        raw, events.by_slot, events.changing, labels, events.names, others, of_others
+        raw,
+        events.by_slot,
+        events.changing,
+        events.of_slots,
+        labels,
+        events.names,
+        others,
+        of_others,
     )
     return SlateEvents(
         columns.spooled(lines.skipped),
         events.by_slot,
         events.count,
         events.changing,
+        events.of_slots,
         None if events.names is None else events.names.labels,
         events.entries.differing,
-        events.narrow,
     )
 
 
@@ -251,13 +268,16 @@ class _Events:
         self.name = lines.name
         own = ("slate", "earned", "propensities", COUNT, "pdrop", "event")
         of_items = () if items is None else (NAMES,)
-        self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))), *of_items)
+        self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))), INCLUDED, *of_items)
         self.form: str | None = None
         self.sizes: set[int] = set()
         """The numbers of actions that events have."""
         self.names = None if items is None else Names()
         self.entries = Entries()
-        self.narrow = Narrow()
+        self.slotted = False
+        """Whether a slot cannot show an action that is not shown above it; or slates change."""
+        self.others = False
+        """Whether slates have other actions than the first one."""
 
     @property
     def by_slot(self) -> bool:
@@ -273,8 +293,13 @@ class _Events:
     def changing(self) -> bool:
         """Whether each event lists its own actions."""
         if self.names is not None:
-            return self.names.changing
-        return len(self.sizes) > 1
+            return self.names.changing or self.others
+        return len(self.sizes) > 1 or self.others
+
+    @property
+    def of_slots(self) -> bool:
+        """Whether eligible actions are those of each slot."""
+        return self.slotted or (self.changing and not self.by_slot)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -285,25 +310,16 @@ class _Events:
         for file, parsed in self.lines.tables():
             events = self._named(self._same_form(parsed, file), file)
             if events.num_rows:
-                if self.by_slot:
-                    narrow = events["narrow"].to_numpy(zero_copy_only=False)
-                    self.narrow.add(file, events["number"].to_numpy()[narrow])
                 yield self._record(events)
         self.lines.refuse()
         self.lines.require_any("a labelled decision")
 
     def _same_form(self, events: pa.Table, file: str) -> pa.Table:
-        """Return the events of the kind of the first one, and of slates with its actions."""
+        """Return the events of the kind of the first one."""
         self.form = self.form or str(events["form"][0].as_py())
-        if self.by_slot:
-            same = pc.starts_with(events["form"], "ccb")
-        else:
-            same = pc.equal(events["form"], self.form)
+        same = pc.starts_with(events["form"], self.form.partition(" ")[0])
         others = events["number"].to_numpy()[~same.to_numpy()]
-        rule = (
-            f"is not like the first event ({form_in_words(self.form)}): sets of actions that "
-            "change from decision to decision are read of ccb alone"
-        )
+        rule = f"is not like the first event ({form_in_words(self.form)})"
         self.lines.faults.add(rule, file, others)
         return events.filter(same)
 
@@ -341,6 +357,10 @@ class _Events:
         counts = events["count"].combine_chunks()
         self.sizes.update(pc.unique(counts).to_pylist())
         self.entries.compare(events)
+        if self.by_slot:
+            self.slotted = self.slotted or bool(pc.any(events["narrow"]).as_py())
+        else:
+            self.others = self.others or not pc.all(pc.equal(events["form"], self.form)).as_py()
         costs = events["costs" if self.by_slot else "cost"].combine_chunks()
         arrays = [
             events["shown"].combine_chunks(),
@@ -348,6 +368,7 @@ class _Events:
             events["propensities"].combine_chunks(),
             counts,
             *self.lines.taken(events),
+            events["included"].combine_chunks(),
         ]
         if self.names is not None:
             listed = events["names"].combine_chunks()

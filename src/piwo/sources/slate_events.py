@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,10 +18,10 @@ from piwo.sources.table import TableSource
 
 __all__ = [
     "COUNT",
+    "INCLUDED",
     "NAMES",
     "Finished",
     "Names",
-    "Narrow",
     "SlateEvents",
     "check_context",
     "earned_of",
@@ -36,36 +35,13 @@ COUNT = "number of actions"
 """Column of how many actions a decision has, while events are read."""
 NAMES = "names of actions"
 """Column of the names of the actions of a decision, while events are read."""
-_OWN = {"slate", "reward", "rewards", "propensities", "weight", "eligible", COUNT, NAMES}
+INCLUDED = "actions of slots"
+"""Column of the numbers of the actions that each slot can show, while events are read; null or
+empty: all of the event."""
+_OWN = {"slate", "reward", "rewards", "propensities", "weight", "eligible", COUNT, NAMES, INCLUDED}
 """Columns of a slate log that are no context."""
 _DIGITS = 18
 """Names of more digits are text."""
-
-
-@dataclass
-class Narrow:
-    """The decisions with a slot that includes some of the actions alone.
-
-    >>> narrow = Narrow()
-    >>> narrow.add("log.dsjson", np.array([3, 5]))
-    >>> narrow.count, narrow.first
-    (2, 'log.dsjson, line 3')
-    """
-
-    count: int = 0
-    first: str = ""
-    """Where the first of them is."""
-
-    def add(self, file: str, numbers: npt.NDArray[Any]) -> None:
-        """Count some of them.
-
-        Args:
-            file: that they are in.
-            numbers: of their lines.
-        """
-        if len(numbers) and not self.count:
-            self.first = f"{file}, line {int(numbers.min())}"
-        self.count += len(numbers)
 
 
 @dataclass(frozen=True)
@@ -80,19 +56,22 @@ class SlateEvents:
 
     source: Source
     """Columns slate, rewards (of ccb, by slot) or reward (of slates), propensities, eligible if the
-    actions change, weight if an event has a `pdrop`, and one for each entry of the context."""
+    actions change or are not those of every slot, weight if an event has a `pdrop`, and one for
+    each entry of the context."""
     by_slot: bool
     """Whether each slot has a reward (ccb), or the slate has one and slots were drawn independently
     (slates)."""
     count: int
     """The number of actions, of the event with most."""
     changing: bool = False
-    """Whether the actions change from event to event (ccb)."""
+    """Whether the actions change from event to event."""
+    slotted: bool = False
+    """Whether eligible actions are those of each slot: slots that include some alone (ccb), or
+    slates whose actions change."""
     labels: tuple[Any, ...] | None = None
     """The names of all actions, sorted, if a feature names them."""
     differing: int = 0
     """How many events say something else of their actions than the first one, and have as many."""
-    narrow: Narrow = field(default_factory=Narrow)
 
 
 class Names:
@@ -162,10 +141,12 @@ class Finished:
     """
 
     raw: Source
-    """With the columns slate, of numbers from 0, earned, propensities, `COUNT`, and `NAMES`, if
-    `names` are given."""
+    """With the columns slate, of numbers from 0, earned, propensities, `COUNT`, `INCLUDED`, and
+    `NAMES`, if `names` are given."""
     by_slot: bool
     changing: bool
+    slotted: bool
+    """Whether slots can show different actions, so that eligible actions are those of slots."""
     labels: Sequence[Any] | None
     """Of the numbers; None: the numbers themselves, or names."""
     names: Names | None
@@ -184,7 +165,7 @@ class Finished:
     def columns(self) -> list[str]:
         """The names of the columns."""
         names = ["slate", "rewards" if self.by_slot else "reward", "propensities"]
-        if self.changing:
+        if self.changing or self.slotted:
             names.append("eligible")
         return [*names, *self.others]
 
@@ -216,9 +197,32 @@ class Finished:
         else:
             slates = self.names.of_slates(record["slate"], record[NAMES])
         arrays = [slates, record["earned"], record["propensities"]]
-        if self.changing:
+        if self.slotted:
+            arrays.append(self._of_slots(record))
+        elif self.changing:
             arrays.append(self._eligible(record))
         return pa.RecordBatch.from_arrays([*arrays, *self.of_others(record)], names=self.columns)
+
+    def _of_slots(self, record: pa.RecordBatch) -> pa.Array:
+        """Return the lists of the actions that each slot can show."""
+        included = record[INCLUDED]
+        slots = pc.list_value_length(included).to_numpy(zero_copy_only=False)
+        inner = included.flatten()
+        listed = pc.fill_null(pc.list_value_length(inner), 0).to_numpy(zero_copy_only=False)
+        counts = record[COUNT].to_numpy(zero_copy_only=False)
+        sizes = np.where(listed == 0, np.repeat(counts, slots), listed)
+        ends = np.append(0, np.cumsum(sizes))
+        places = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+        places[np.repeat(listed > 0, sizes)] = inner.flatten().to_numpy(zero_copy_only=False)
+        inside = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(places))
+        if self.names is None:
+            inside = labels_of(inside, self.labels)
+        else:
+            starts = np.append(0, np.cumsum(counts))[:-1]
+            first = np.repeat(np.repeat(starts, slots), sizes)
+            labels = self.names.typed(record[NAMES].flatten()).take(pa.array(first + places))
+            inside = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), labels)
+        return pa.ListArray.from_arrays(_ends(included), inside)
 
     def _eligible(self, record: pa.RecordBatch) -> pa.Array:
         """Return the lists of the actions of each event."""

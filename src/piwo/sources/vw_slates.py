@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
@@ -16,10 +15,10 @@ from piwo.sources.addresses import name_of
 from piwo.sources.lines import BrokenLineError, Faults, number_of
 from piwo.sources.slate_events import (
     COUNT,
+    INCLUDED,
     NAMES,
     Finished,
     Names,
-    Narrow,
     SlateEvents,
     check_context,
     earned_of,
@@ -52,8 +51,10 @@ class _Slate:
     propensities: list[float]
     actions: int
     """How many the decision had."""
+    included: Sequence[Sequence[int]] = ()
+    """Of each slot; none: all."""
     narrow: bool = False
-    """Whether a slot includes some of the actions alone."""
+    """Whether a slot cannot show an action that is not shown above it."""
     names: Sequence[str] = ()
     """Of these, if a feature names them."""
 
@@ -135,10 +136,12 @@ def vw_slates(
 
     by_slot = rows.kind == "ccb"
     names = rows.names
-    columns = Finished(raw, by_slot, rows.changing, labels, names, features.columns, of_others)
+    columns = Finished(
+        raw, by_slot, rows.changing, rows.of_slots, labels, names, features.columns, of_others
+    )
     found = None if names is None else names.labels
     source = columns.spooled(rows.counts)
-    return SlateEvents(source, by_slot, rows.most, rows.changing, found, narrow=rows.narrow)
+    return SlateEvents(source, by_slot, rows.most, rows.changing, rows.of_slots, found)
 
 
 class _NameOfLine:
@@ -199,7 +202,8 @@ class _Rows:
     others: bool = False
     """Whether the number of actions changes, or what their lines say."""
 
-    narrow: Narrow = field(default_factory=Narrow)
+    narrow: bool = False
+    """Whether a slot of ccb cannot show an action that is not shown above it."""
 
     def __post_init__(self) -> None:
         self.names = None if self.name_of_line is None else Names()
@@ -208,8 +212,13 @@ class _Rows:
     def changing(self) -> bool:
         """Whether each event lists its own actions."""
         if self.names is not None:
-            return self.names.changing
+            return self.names.changing or (self.others and self.kind == "slates")
         return self.others
+
+    @property
+    def of_slots(self) -> bool:
+        """Whether eligible actions are those of each slot."""
+        return self.narrow or (self.changing and self.kind == "slates")
 
     @property
     def name(self) -> str:
@@ -225,7 +234,8 @@ class _Rows:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         of_items = () if self.names is None else (NAMES,)
-        return ("slate", "earned", "propensities", COUNT, *of_items, *self.context.columns)
+        own = ("slate", "earned", "propensities", COUNT, INCLUDED)
+        return (*own, *of_items, *self.context.columns)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -262,8 +272,7 @@ class _Rows:
                 except BrokenLineError as broken:
                     self.faults.add(str(broken), file, [number])
                     continue
-                if slate.narrow:
-                    self.narrow.add(file, np.array([number]))
+                self.narrow = self.narrow or (slate.narrow and self.kind == "ccb")
                 yield slate
         if self.first is None and not self.faults.counts:
             counted = ", ".join(f"{name} {count}" for name, count in self.counts.items())
@@ -272,7 +281,7 @@ class _Rows:
             )
 
     def _check_same(self, block: _Block) -> None:
-        """Raise for another kind than that of the first decision, or other actions of slates."""
+        """Note whether the actions are those of the first decision; raise for another kind."""
         if self.first is None:
             self.first = block
         count = len(block.actions)
@@ -280,21 +289,12 @@ class _Rows:
             require_labels(self.labels, count, self.name, "an event")
         self.most = max(self.most, count)
         named = self.labels is not None or self.names is not None
-        if block.kind == self.first.kind == "ccb":
-            same = count == len(self.first.actions)
-            self.others |= not same or (not named and block.actions != self.first.actions)
-            return
-        if block.form != self.first.form:
-            raise BrokenLineError(
-                f"is not like the first event ({form_in_words(self.first.form)}): sets of actions "
-                "that change from decision to decision are read of ccb alone"
-            )
-        if not named and block.actions != self.first.actions:
-            raise BrokenLineError(
-                "has other features of actions than the first event, and actions are read as a "
-                "fixed list (if line k is always action k, name the actions: "
-                f"{argument('actions', '[...]')})"
-            )
+        if block.kind != self.first.kind:
+            raise BrokenLineError(f"is not like the first event ({form_in_words(self.first.form)})")
+        same = block.form == self.first.form
+        if not named:
+            same = same and block.actions == self.first.actions
+        self.others |= not same
 
     def _record(self, found: list[_Slate]) -> pa.RecordBatch:
         """Return decisions as columns."""
@@ -308,6 +308,7 @@ class _Rows:
             earned_of(costs, self.lowest),
             pa.array([slate.propensities for slate in found], lists),
             pa.array([slate.actions for slate in found], pa.int64()),
+            pa.array([slate.included for slate in found], pa.list_(pa.list_(pa.int64()))),
         ]
         if self.names is not None:
             assert self.name_of_line is not None
@@ -431,28 +432,40 @@ def _labelled(block: _Block) -> _Slate | None:
         raise BrokenLineError(
             f"has slots with a label and slots without, whose {unknown} is not known,"
         )
-    shown = []
-    for place, slot in enumerate(chosen):
-        own = list(range(len(block.actions)))
-        if block.kind == "slates":
-            own = [i for i, owner in enumerate(block.owners) if owner == place]
-        if slot.action >= len(own):
-            raise BrokenLineError(f"has the number of no action ({slot.action}) in a slot")
-        shown.append(own[slot.action])
+    shown, included, narrow = _shown(block, chosen)
     if len(set(shown)) < len(shown):
         raise BrokenLineError("shows an action in two slots")
     costs = [slot.cost for slot in chosen]
     if block.cost is not None:
         costs = [block.cost]
     propensities = [slot.propensity for slot in chosen]
-    count = len(block.actions)
-    # an action that is shown above a slot is not left out by its list
-    left = [
-        len({*slot.included, *shown[:place]}) < count
-        for place, slot in enumerate(chosen)
-        if slot.included
-    ]
-    return _Slate(shown, costs, propensities, count, any(left))
+    return _Slate(shown, costs, propensities, len(block.actions), included, narrow)
+
+
+def _shown(block: _Block, chosen: Sequence[_Chosen]) -> tuple[list[int], list[Sequence[int]], bool]:
+    """Return the shown actions, those that each slot can show, and if some are left out there.
+
+    Raises:
+        BrokenLineError: for numbers of no action.
+    """
+    shown: list[int] = []
+    included: list[Sequence[int]] = []
+    narrow = False
+    everything = range(len(block.actions))
+    for place, slot in enumerate(chosen):
+        own: Sequence[int] = everything
+        if block.kind == "slates":
+            own = [i for i, owner in enumerate(block.owners) if owner == place]
+        if slot.action >= len(own) or not set(slot.included) <= set(everything):
+            number = max(slot.action, *slot.included, 0)
+            raise BrokenLineError(f"has the number of no action ({number}) in a slot")
+        shown.append(own[slot.action])
+        if slot.included:
+            own = slot.included
+            # an action that is shown above a slot is not left out by its list
+            narrow = narrow or len({*own, *shown[:place]}) < len(block.actions)
+        included.append(own)
+    return shown, included, narrow
 
 
 def _number(text: str) -> float:
