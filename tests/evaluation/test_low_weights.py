@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import piwo
-from piwo.evaluation.low_weights import far_below, low_weight_text
-from piwo.health.rules import FAR
+from piwo.evaluation.low_weights import FAR, far_below, low_weight_notes, low_weight_text
+from piwo.intervals.weight_sums import weight_z
+from piwo.reductions import MomentState
 
 ACTIONS = ["a", "b", "c"]
 SHARES = np.array([0.5, 0.3, 0.2])
@@ -83,8 +84,29 @@ def test_propensities_with_a_declared_error_have_no_note() -> None:
     assert not noted(monitor.look().notes)
 
 
+def test_thinned_logs_have_no_note() -> None:
+    # the same rows, each kept with probability 1/3: their mean weight is as low
+    sums = MomentState(rows=100, logged=100, total=100.0, w=60.0, w2=40.0)
+    assert [one.kind for one in low_weight_notes(sums)] == ["propensity-mismatch"]
+    thinned = MomentState(rows=100, logged=100, total=300.0, w=180.0, w2=360.0, s2=900.0)
+    assert low_weight_notes(thinned) == ()
+
+
+@pytest.mark.parametrize(("deviation", "least", "most"), [(1.0, 0.0, 0.005), (2.0, 0.01, 0.08)])
+def test_weights_that_are_seldom_large_are_low_by_chance_more_often(
+    deviation: float, least: float, most: float
+) -> None:
+    rng, alarms, logs, rows = np.random.default_rng(0), 0, 2000, 400
+    for _ in range(logs):
+        # of mean 1
+        weights = np.exp(deviation * rng.standard_normal(rows) - deviation**2 / 2.0)
+        z = weight_z(weights.sum(), (weights**2).sum(), rows)
+        alarms += far_below(weights.mean(), z, rows)
+    assert least <= alarms / logs <= most
+
+
 def test_right_propensities_are_left_alone() -> None:
-    """Chance moves a mean by four standard errors once in 30,000 times."""
+    """Weights here are alike: chance moves their mean by four standard errors very seldom."""
     uniform, alarms = piwo.policies.Uniform(ACTIONS), 0
     for seed in range(300):
         alarms += bool(noted(piwo.evaluate(log_of(400, 1.0, seed), uniform).notes))

@@ -12,13 +12,20 @@ from piwo.visible import number
 __all__ = ["FAR", "far_below", "low_weight_notes", "low_weight_text"]
 
 FAR = 4.0
-"""Standard errors: chance alone moves a mean this far once in 30,000 times."""
+"""Standard errors: chance alone moves the mean of weights that are alike this far once in 30,000
+times, and that of weights which are seldom large far more often; see `far_below`."""
 
 
 def far_below(mean: float, z: float | None, rows: int, unsupported: float | None = None) -> bool:
     """Return whether a mean weight is below 1 by more than chance and what was never logged.
 
     Formula: 1 - mean - unsupported > 4 s, with s the standard error of the mean.
+
+    Weights that are large in rare rows have a mean far below 1 and a small s whenever those rows
+    are missing by chance. With right propensities and log-normal weights (the logarithm has
+    deviation 1, 1.5, 2, 2.5), 0.1, 0.9, 4 and 12 % of logs of 400 rows were far below in
+    simulations, and of 4,000 rows 0.03, 0.2, 0.6 and 4 %. That too is a policy whose actions are
+    not in the log, and no proof that they never will be.
 
     Args:
         mean: of the weights.
@@ -62,7 +69,8 @@ def low_weight_notes(
 ) -> tuple[Note, ...]:
     """Return the note on weights that are too low on average, if they are.
 
-    One rule for evaluations, looks, certificates and checks of the log.
+    One rule for evaluations, looks, certificates and checks of the log. A thinned log has none: its
+    mean weight is a ratio of sums, of which `weight_z` does not know the error.
 
     Args:
         sums: of the weights of a policy, which is not that of the log.
@@ -74,7 +82,8 @@ def low_weight_notes(
     >>> low_weight_notes(MomentState())
     ()
     """
-    if not exact or not sums.total > 0.0 or not 0.0 < sums.w2 < math.inf:
+    thinned = sums.s2 > 0.0
+    if thinned or not exact or not sums.total > 0.0 or not 0.0 < sums.w2 < math.inf:
         return ()
     mean, z = sums.w / sums.total, weight_z(sums.w, sums.w2, sums.rows)
     if not far_below(mean, z, sums.rows, unsupported):
