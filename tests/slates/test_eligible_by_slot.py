@@ -100,6 +100,26 @@ def test_marginals_are_known_if_slots_share_no_item() -> None:
         slates.evaluate(read(independent=True), Uniform(ITEMS), estimator="independent")
 
 
+def test_a_comparison_leaves_out_estimators_whose_probabilities_rows_leave_unknown() -> None:
+    policies = {"uniform": Uniform(ITEMS), "order": Deterministic(ORDER)}
+    found = slates.compare(read(independent=True), policies)
+    why = "an item could be shown in several slots"
+    lost = found.left_out["uniform"]
+    assert [name for name, text in lost.items() if why in text] == ["independent", "pseudo-inverse"]
+    assert not any(why in text for text in found.left_out["order"].values())
+    by_name = [(one.name, one.estimator) for one in found.evaluations]
+    assert by_name[:2] == [("uniform", "standard"), ("uniform", "cascade")]
+    assert len(by_name) == 6
+    # delta was divided before the rows were read
+    assert found.delta_each == pytest.approx(0.05 / 8)
+    assert "delta is shared by 8 intervals, 0.00625 each" in str(found.notes[0])
+    values = {one.estimator: one.value for one in found.evaluations if one.name == "uniform"}
+    alone = slates.evaluate(read(independent=True), policies["uniform"], estimator="cascade")
+    assert values["cascade"] == alone.value
+    with pytest.raises(UsageError, match=why):
+        slates.compare(read(independent=True), policies, estimators=["standard", "independent"])
+
+
 def test_a_position_has_the_lists_of_its_slot() -> None:
     log = read(independent=True, context="x")
     second = log.position(2)

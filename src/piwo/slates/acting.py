@@ -59,7 +59,7 @@ class Decided:
     marginal: Floats
     """(n, L)."""
 
-    def labelled(self, actions: Actions, lengths: npt.NDArray[np.int64]) -> SlateDecisions:
+    def labeled(self, actions: Actions, lengths: npt.NDArray[np.int64]) -> SlateDecisions:
         """Return the decisions with labels.
 
         Args:
@@ -67,7 +67,7 @@ class Decided:
             lengths: (n,) how many slots each slate has.
 
         >>> one = np.ones((1, 2))
-        >>> Decided(np.array([[1, 0]], np.int32), one, one).labelled(
+        >>> Decided(np.array([[1, 0]], np.int32), one, one).labeled(
         ...     Actions(["a", "b"]), np.array([1])
         ... )
         SlateDecisions(slates=[['b']], propensities=[[1.0]], marginals=[[1.0]])

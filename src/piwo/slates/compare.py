@@ -12,9 +12,9 @@ from piwo.records import Record
 from piwo.slates.estimators import ESTIMATORS, SlateEstimator, slate_estimator
 from piwo.slates.evaluate import check_target, finished, settled_interval, sums_for
 from piwo.slates.log import SlateLog
-from piwo.slates.policy import SlatePolicy
+from piwo.slates.policy import SlatePolicy, UnknownMarginalsError
 from piwo.slates.result import SlateEvaluation
-from piwo.slates.sums import reduce_slates
+from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.visible import visible
 
 __all__ = ["SlateComparison", "compare"]
@@ -35,7 +35,7 @@ class SlateComparison(Record):
     delta: float
     """Error probability of all intervals together: those whose assumption holds."""
     delta_each: float
-    """Of one interval: delta over their number."""
+    """Of one interval: delta over their number, with those that rows turned out to rule out."""
     notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
@@ -68,7 +68,8 @@ def compare(
     Args:
         log: of `slates.read`.
         policies: name -> target.
-        estimators: names; None: all that log and policy have the probabilities for.
+        estimators: names; None: all that log and policy have the probabilities for, as far as the
+            rows show.
         self_normalized: see `piwo.slates.evaluate`.
         interval: see there.
         delta: error probability of all intervals together.
@@ -106,24 +107,49 @@ def compare(
     for name, policy in policies.items():
         check_target(log, policy)
         chosen[name], left_out[name] = _usable(log, policy, estimators)
-    # each of N intervals
-    each = delta / sum(map(len, chosen.values()))
+    # each of N intervals, also if rows turn out to rule some out: N was fixed before they were read
+    shared_by = sum(map(len, chosen.values()))
+    each = delta / shared_by
     found = []
     for name, policy in policies.items():
         tasks = [sums_for(log, policy, one, settled) for one in chosen[name]]
-        states = reduce_slates(log, tasks)
-        for task, state in zip(tasks, states, strict=True):
+        may_lack = left_out[name] if estimators is None else None
+        for task, state in _summed(log, tasks, may_lack):
             found.append(
                 finished(log, policy, task, state, settled, each, bool(self_normalized), name)
             )
-    return SlateComparison(tuple(found), left_out, delta, each, _notes_on(found, each))
+    return SlateComparison(tuple(found), left_out, delta, each, _notes_on(found, shared_by, each))
 
 
-def _notes_on(found: Sequence[SlateEvaluation], each: float) -> tuple[Note, ...]:
+def _summed(
+    log: SlateLog, tasks: Sequence[SlateSums], left_out: dict[str, str] | None
+) -> Sequence[tuple[SlateSums, SlateState]]:
+    """Return each task with its sums.
+
+    Args:
+        log: the rows.
+        tasks: of one policy, by estimator.
+        left_out: where estimators are noted whose probabilities the rows leave unknown, with the
+            reason; None: that is an error.
+    """
+    try:
+        return list(zip(tasks, reduce_slates(log, tasks), strict=True))
+    except UnknownMarginalsError as cause:
+        rest = [task for task in tasks if "marginal" not in task.estimator.needs]
+        if left_out is None or not rest:
+            raise
+        for task in tasks:
+            if "marginal" in task.estimator.needs:
+                left_out[task.estimator.name] = str(cause)
+    return list(zip(rest, reduce_slates(log, rest), strict=True))
+
+
+def _notes_on(found: Sequence[SlateEvaluation], shared_by: int, each: float) -> tuple[Note, ...]:
     """Return the notes on all evaluations together.
 
     Args:
         found: the evaluations.
+        shared_by: how many intervals share delta.
         each: delta of one interval.
     """
     parts = []
@@ -132,8 +158,8 @@ def _notes_on(found: Sequence[SlateEvaluation], each: float) -> tuple[Note, ...]
             "estimators differ in what they assume: choose by the assumption, not by the answer"
         )
     # what each of several intervals pays for the others concerns nobody if there is none
-    if len(found) > 1 and any(one.no_interval is None for one in found):
-        parts.append(f"delta is shared by {len(found)} intervals, {each:.4g} each")
+    if shared_by > 1 and any(one.no_interval is None for one in found):
+        parts.append(f"delta is shared by {shared_by} intervals, {each:.4g} each")
     if not parts:
         return ()
     return (Note("; ".join(parts), kind="assumptions"),)

@@ -24,7 +24,7 @@ from piwo.slates.acting import (
     draw_slots,
     rank_eligible,
 )
-from piwo.slates.policy import Probability, SlatePolicy
+from piwo.slates.policy import Probability, SlatePolicy, UnknownMarginalsError
 from piwo.slates.restricting import (
     eligible_items,
     eligible_mass,
@@ -254,12 +254,7 @@ class Factored(SlatePolicy):
 
     def across(self, rows: SlateRows) -> Floats:
         """Return the probability of shown action l in slot j, (n, L, L)."""
-        table = self._checked(rows)
-        found = table.T[rows.action]
-        if rows.eligible is not None:
-            mass = eligible_mass(table, rows)[:, None, :]
-            found = found / mass  # not a propensity: restricts the policy
-        return _within(rows, found)
+        return _within(rows, self._checked(rows).T[rows.action])
 
     def _checked(self, rows: SlateRows) -> Floats:
         assert self._table is not None
@@ -356,12 +351,12 @@ class Uniform(SlatePolicy):
         """Return 1/m, and 0 for other items, (n, L); by slot, m is that of the slot.
 
         Raises:
-            UsageError: for items that could be shown in several slots, if lists are by slot.
+            UnknownMarginalsError: for items that could be shown in several slots by lists of slots.
         """
         if rows.by_slot:
             assert self._places is not None
             if left_by_slot(self._places >= 0, rows)[1]:
-                raise UsageError(
+                raise UnknownMarginalsError(
                     "an item could be shown in several slots, whose lists differ, and then the "
                     "probability of an item in its slot, whatever is above, has no simple form; "
                     "use the estimator standard or cascade, or slates.Factored"

@@ -24,7 +24,7 @@ from piwo.policies.state import State
 from piwo.slates.acting import Decided, SlateDecisions, rows_to_fill
 from piwo.slates.rows import SlateRows
 
-__all__ = ["SLATE_FORMAT", "SLATE_VERSION", "Probability", "SlatePolicy"]
+__all__ = ["SLATE_FORMAT", "SLATE_VERSION", "Probability", "SlatePolicy", "UnknownMarginalsError"]
 
 Probability: TypeAlias = Literal["above", "marginal", "slate"]
 """Probabilities of a shown slate: of each action given those above it, of each action in its slot,
@@ -34,6 +34,10 @@ of the whole slate."""
 SLATE_FORMAT = "piwo-slate-policy"
 SLATE_VERSION = 1
 """Of the files that `SlatePolicy.save` writes."""
+
+
+class UnknownMarginalsError(UsageError):
+    """The rows of a log leave a policy's marginal probabilities without a simple form."""
 
 
 class SlatePolicy(ABC):
@@ -168,7 +172,7 @@ class SlatePolicy(ABC):
         if eligible is not None:
             return self._act_among(matrix, eligible, slots, rng)
         made = self.decide(matrix, slots or most, rng)
-        return made.labelled(self.listed, np.full(len(matrix), slots or most))
+        return made.labeled(self.listed, np.full(len(matrix), slots or most))
 
     def _act_among(
         self, matrix: Floats, eligible: Any, slots: int | None, rng: np.random.Generator
@@ -179,7 +183,7 @@ class SlatePolicy(ABC):
         some = eligible_lists(eligible, listed, n)
         policy = self.aligned(listed)
         rows = rows_to_fill(some, policy.can_fill(some), slots)
-        return policy.decide_among(matrix, rows, rng).labelled(listed, rows.lengths)
+        return policy.decide_among(matrix, rows, rng).labeled(listed, rows.lengths)
 
     def can_fill(self, eligible: Eligible) -> npt.NDArray[np.int64]:
         """Return how many slots of each row it can fill with eligible actions, (n,).
