@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from piwo.certificates.terms import check_at_least
 from piwo.checks import check_flag, check_kind, shown
@@ -16,7 +17,9 @@ from piwo.messages import argument
 from piwo.records import Record
 from piwo.visible import visible_lines
 
-__all__ = ["Gate", "gate"]
+__all__ = ["Gate", "gate", "named"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,22 @@ def _judged(
                 "take its place"
             )
         return others
+    return named(found, policies)
+
+
+def named(found: Mapping[str, T], policies: str | Iterable[str]) -> dict[str, T]:
+    """Return the evaluations that are named.
+
+    Args:
+        found: name -> evaluation.
+        policies: one name, or several.
+
+    Raises:
+        UsageError: for no name, and for one that is not among them.
+
+    >>> named({"a": 1, "b": 2}, "b")
+    {'b': 2}
+    """
     if not isinstance(policies, Iterable):
         raise UsageError(
             f"{argument('policies')} is {shown(policies)}, expected names of the evaluations"

@@ -98,24 +98,23 @@ class EligibleRidge(Oracle):
                 "too large, expected sums below 1e308; use a score with gamma > 0 such as IX, or "
                 "divide the context by a constant"
             )
+        n, center, inverse = _shared(sums, self.alpha)
         found = []
         for one, one_x in zip(g, gx, strict=True):
-            coef, intercept = _regressions(sums, one, one_x, shift, self.alpha)
+            coef = np.einsum("kij,kj->ki", inverse, one_x - one[:, None] * center)
+            intercept = one / n - (coef * (center + shift)).sum(axis=1)
             found.append(LinearGreedy(coef, intercept, log.actions, log.features))
         return found
 
 
-def _regressions(
-    sums: EligibleGramState, g: Floats, gx: Floats, shift: Floats, alpha: float
-) -> tuple[Floats, Floats]:
-    """Return the coefficients (K, d) and the intercepts (K,) of the regressions of one score."""
-    n = np.maximum(sums.rows, np.finfo(np.float64).tiny)
-    # about the mean m of the action's rows: X'X - n m m' and X'g - m g', so that b is not penalized
+def _shared(sums: EligibleGramState, alpha: float) -> tuple[Floats, Floats, Floats]:
+    """Return what the regressions of all scores share: n (K,), m (K, d), (X'X + alpha I)^-1.
+
+    About the mean m of the action's rows: X'X - n m m' and X'g - m g', so that b is not penalized.
+    """
+    n: Floats = np.maximum(sums.rows, np.finfo(np.float64).tiny)
     center = sums.x / n[:, None]
     xx = sums.xx - n[:, None, None] * center[:, :, None] * center[:, None, :]
-    xg = gx - g[:, None] * center
-    penalized = xx + alpha * np.eye(len(shift))
+    penalized = xx + alpha * np.eye(xx.shape[1])
     # least squares where X'X + alpha I is singular, which only alpha = 0 allows
-    coef = np.einsum("kij,kj->ki", np.linalg.pinv(penalized, hermitian=True), xg)
-    intercept = g / n - (coef * (center + shift)).sum(axis=1)
-    return coef, intercept
+    return n, center, np.asarray(np.linalg.pinv(penalized, hermitian=True), np.float64)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from piwo.checks import check_finite, check_flag, check_kind, shown
 from piwo.decision import UNPROVABLE, Candidate, Decision, Frame, Units, decided, today_of
 from piwo.errors import UsageError
-from piwo.gates import Gate
+from piwo.gates import Gate, named
 from piwo.logs.unit_columns import dependent_note
 from piwo.messages import Note, argument
 from piwo.slates.choose import SlateChoice
@@ -122,7 +122,9 @@ def gate(
     listed = _listed(evaluations)
     _check_least(at_least, listed[0])
     _require_of(log, listed[0])
-    judged = _asked(_weakest(listed), policies)
+    judged = _weakest(listed)
+    if policies is not None:
+        judged = named(judged, policies)
     dependent: Note | None = None
     person = None if independent_rows else repeated_persons(log)
     if person is not None:
@@ -194,27 +196,6 @@ def _weakest(listed: Iterable[SlateEvaluation]) -> dict[str, SlateEvaluation]:
 
 def _strength(one: SlateEvaluation) -> int:
     return ESTIMATORS[one.estimator].strength
-
-
-def _asked(
-    judged: Mapping[str, SlateEvaluation], policies: str | Iterable[str] | None
-) -> Mapping[str, SlateEvaluation]:
-    """Return the evaluations that are asked about."""
-    if policies is None:
-        return judged
-    if not isinstance(policies, Iterable):
-        raise UsageError(
-            f"{argument('policies')} is {shown(policies)}, expected names of the evaluations"
-        )
-    asked = [policies] if isinstance(policies, str) else list(policies)
-    if not asked:
-        raise UsageError(f"{argument('policies')} is empty, expected names of the evaluations")
-    for name in asked:
-        if name not in list(judged):
-            raise UsageError(
-                f"{argument('policies')} has {shown(name)}, expected one of {', '.join(judged)}"
-            )
-    return {name: judged[name] for name in asked}
 
 
 def _candidate(one: SlateEvaluation, at_least: float | None) -> Candidate:
