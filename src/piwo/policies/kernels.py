@@ -47,7 +47,7 @@ def nearest(coef: Any, intercept: Any, window: int, near: Any, drift: Any) -> No
     """
     policies, actions, width = coef.shape
     for p in range(policies):
-        near[p], least, beside = -1, np.inf, np.inf
+        near[p], least, least_second = -1, np.inf, np.inf
         for b in range(1, min(window, p) + 1):
             q, most, second = p - b, 0.0, 0.0
             for a in range(actions):
@@ -60,9 +60,9 @@ def nearest(coef: Any, intercept: Any, window: int, near: Any, drift: Any) -> No
                 elif square > second:
                     second = square
             if most < least:
-                near[p], least, beside = q, most, second
+                near[p], least, least_second = q, most, second
         # The difference of two scores changes by at most what both of them change.
-        drift[p] = (np.sqrt(least) + np.sqrt(beside)) * (1.0 + 1e-6)
+        drift[p] = (np.sqrt(least) + np.sqrt(least_second)) * (1.0 + 1e-6)
 
 
 @njit(nogil=True, cache=True, fastmath={"contract", "nsz"})

@@ -78,8 +78,10 @@ LOOK_TERMS: Mapping[str, Term] = {
     ),
     "bets": Term(
         "bets",
-        "How the bounds are made: a capital that would grow if the value were smaller than "
-        "claimed. The number of rows that they are planned for is fixed before the first look.",
+        "How the bounds are made: a value is ruled out once a capital that is bet against it has "
+        "grown to 1/delta times its start, which has probability at most delta if that value is "
+        "the true one. The number of rows that bets are planned for is fixed before the first "
+        "look.",
     ),
     "delta": TERMS["delta"],
 }
