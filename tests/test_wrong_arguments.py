@@ -739,7 +739,7 @@ CALLS: dict[str, Call] = {
             "reward_range": (0.0, 1.0),
             "where": None,
             "logger": None,
-            "items": None,
+            "items_label": None,
         },
     ),
     "slates.evaluate": (
@@ -947,7 +947,7 @@ CALLS: dict[str, Call] = {
             "position_weights": [1.0],
             "logger": None,
             "hash_size": 8,
-            "items": None,
+            "items_label": None,
         },
     ),
     "slates.read_dsjson": (
@@ -965,7 +965,7 @@ CALLS: dict[str, Call] = {
             "position_weights": [1.0],
             "logger": None,
             "on_error": "raise",
-            "items": None,
+            "items_label": None,
         },
     ),
     "slates.write_dsjson": (

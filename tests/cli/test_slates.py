@@ -138,7 +138,7 @@ def test_a_log_of_vowpal_wabbit_states_its_columns(piwo, tmp_path: Path) -> None
     path.write_text(decision * 3 + "ccb shared | x\nccb action | a\nccb action | b\nccb slot |\n")
     ran = piwo("slates", path, "--policy", "slate:1", "--json")
     assert ran.code == 0
-    assert "1 of 4 are not labelled decisions (no label 1)" in ran.err
+    assert "1 of 4 are not labeled decisions (no label 1)" in ran.err
     (one,) = (x for x in ran.document["policies"] if x["estimator"] == "standard")
     assert (one["rows"], one["value"]) == (3, 2.0)
     ran = piwo("slates", path, "--policy", "slate:1", "--rewards", "rs")
@@ -219,11 +219,11 @@ def test_actions_that_change_are_named_by_a_column(piwo, tmp_path: Path) -> None
 def test_a_feature_names_the_actions_of_ccb(piwo, tmp_path: Path) -> None:
     lines(tmp_path / "log.dsjson", *events(*OFFERS))
     words = ("slates", "log.dsjson", "--policy", "slate:pie,tea,soup", "--estimator", "cascade")
-    ran = piwo(*words, "--items", "id", "--json")
+    ran = piwo(*words, "--items-label", "id", "--json")
     assert ran.document["policies"][0]["value"] == pytest.approx((2 + 0 + 2 * 0.5 + 4) / 3)
     assert ran.document["log"]["columns"]["eligible"] == "eligible"
-    refused = piwo(*words, "--items", "price").err
-    assert "at price (--items), which names actions in 3 lines" in refused
+    refused = piwo(*words, "--items-label", "price").err
+    assert "at price (--items-label), which names actions in 3 lines" in refused
 
 
 def ranked(tmp_path: Path, **more: list) -> list[str]:

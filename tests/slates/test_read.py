@@ -210,6 +210,29 @@ def test_json_is_read_as_a_data_frame(tmp_path: Path, write: Any, count: int) ->
     assert found[0].rows == count
 
 
+@pytest.mark.parametrize("write", [write_lines, write_array, write_columns])
+@pytest.mark.parametrize("count", [1, 2])
+def test_json_has_eligible_labels_of_slots(tmp_path: Path, write: Any, count: int) -> None:
+    # every value of a row is a list, as in a file of columns
+    rows = [
+        {"s": ["a", "c"], "rs": [1.0, 0.5], "mu": [0.5, 0.25], "could": [["a", "b"], ["c", "d"]]},
+        {"s": ["b"], "rs": [1.0], "mu": [0.5], "could": [["b", "d"]]},
+    ][:count]
+    path = tmp_path / "slates.json"
+    write(path, rows)
+    named = {"slate": "s", "eligible": "could", "rewards": "rs", "propensities": "mu"}
+    table = {name: [row[name] for row in rows] for name in rows[0]}
+    target = slates.Uniform(["a", "b", "c", "d"])
+    found = [slates.evaluate(slates.read(source, **named), target) for source in (str(path), table)]
+    assert found[0] == found[1]
+    assert found[0].value == pytest.approx([3.0, 2.0][count - 1])
+    for row in rows:
+        row["could"] = [[1, "1"] for _ in row["s"]]
+    write(path, rows)
+    with pytest.raises(DataError, match=r"column 'could' of .* holds lists of"):
+        slates.read(str(path), **named)
+
+
 def test_conditions_and_labels_of_json(tmp_path: Path) -> None:
     path = tmp_path / "slates.jsonl"
     rows = [{"s": [1, 2], "r": 1, "p": 0.5, "day": 1}, {"s": [2, 1], "r": 0, "p": 0.5, "day": 2}]

@@ -148,7 +148,7 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     rest = ("", "# no", {**CCB_EVENTS[0], "_skipLearn": True}, {"EventId": "1"}, bare, tested)
     path = lines(tmp_path / "log.dsjson", *CCB_EVENTS, *rest)
     reasons = "blank 1, not JSON 1, skip-learn 1, no decision 1, no label 2"
-    with pytest.warns(PiwoWarning, match=rf"6 of 8 are not labelled decisions \({reasons}\)"):
+    with pytest.warns(PiwoWarning, match=rf"6 of 8 are not labeled decisions \({reasons}\)"):
         log = read_dsjson(path)
     assert len(log) == 2
     assert log.source.skipped == {  # type: ignore[attr-defined]
@@ -158,11 +158,11 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
         "no decision": 1,
         "no label": 2,
     }
-    unlabelled = slates(None, outcome([0], [0.5]), outcome([1], [0.5]))
+    unlabeled = slates(None, outcome([0], [0.5]), outcome([1], [0.5]))
     with pytest.warns(PiwoWarning, match=r"1 of 3 .* \(no label 1\)"):
-        assert len(read_dsjson(lines(path, *SLATES_EVENTS, unlabelled))) == 2
-    with pytest.raises(DataError, match=r"no line is a labelled decision \(lines: no label 1\)"):
-        read_dsjson(lines(path, unlabelled))
+        assert len(read_dsjson(lines(path, *SLATES_EVENTS, unlabeled))) == 2
+    with pytest.raises(DataError, match=r"no line is a labeled decision \(lines: no label 1\)"):
+        read_dsjson(lines(path, unlabeled))
     bare_text = "\nccb shared |\nccb action |a a\nccb action |a b\nccb action |a c\nccb slot |\n"
     with pytest.warns(PiwoWarning, match=r"1 of 3 .* \(no label 1\)"):
         assert len(read_vw(text(tmp_path / "log.vw", CCB + bare_text))) == 2

@@ -49,8 +49,8 @@ def quiet(path: Path, **options: Any) -> SlateLog:
 
 
 def test_a_feature_names_actions_whose_places_change(tmp_path: Path) -> None:
-    vw = quiet(text(tmp_path / "log.vw", in_text(*OFFERS)), items="a/id")
-    dsjson = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items="id")
+    vw = quiet(text(tmp_path / "log.vw", in_text(*OFFERS)), items_label="a/id")
+    dsjson = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items_label="id")
     for log in (vw, dsjson):
         assert log.actions.labels == ("cake", "pie", "soup", "tea")
         rows = columns(log)
@@ -67,28 +67,28 @@ def test_a_feature_names_actions_whose_places_change(tmp_path: Path) -> None:
 def test_the_same_actions_in_another_order_are_one_list(tmp_path: Path) -> None:
     offers = (["tea", "cake", "pie"], ["pie", "tea", "cake"])
     chosen = (OUTCOMES[0], (outcome([0], [0.5], 0), outcome([1], [0.5], 0)))
-    log = quiet(lines(tmp_path / "log.dsjson", *events(*offers, outcomes=chosen)), items="id")
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*offers, outcomes=chosen)), items_label="id")
     assert log.columns.eligible is None
     assert log.actions.labels == ("cake", "pie", "tea")
     assert [row["slate"] for row in columns(log)] == [["pie", "tea"], ["pie", "tea"]]
-    named = quiet(tmp_path / "log.dsjson", items="id", actions=["tea", "pie", "cake", "soup"])
+    named = quiet(tmp_path / "log.dsjson", items_label="id", actions=["tea", "pie", "cake", "soup"])
     assert named.actions.labels == ("tea", "pie", "cake", "soup")
     # each of the four was not on offer: it is a list of labels, not of places
-    missing = read_dsjson(tmp_path / "log.dsjson", items="id", actions=["tea", "pie"])
+    missing = read_dsjson(tmp_path / "log.dsjson", items_label="id", actions=["tea", "pie"])
     assert [row["slate"] for row in columns(missing)] == [["pie", "tea"], ["pie", "tea"]]
 
 
 def test_whole_numbers_are_labels_as_numbers(tmp_path: Path) -> None:
     offers = ([12, 7, 9], [9, 11], [7, 12, 11, 9])
-    log = quiet(lines(tmp_path / "log.dsjson", *events(*offers, key="_tag")), items="_tag")
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*offers, key="_tag")), items_label="_tag")
     assert log.actions.labels == (7, 9, 11, 12)
     assert [row["slate"] for row in columns(log)] == [[9, 12], [9, 11], [9]]
     in_lines = in_text(*[[str(x) for x in offer] for offer in offers]).replace("id=", "id:")
-    assert columns(quiet(text(tmp_path / "log.vw", in_lines), items="a/id")) == columns(log)
+    assert columns(quiet(text(tmp_path / "log.vw", in_lines), items_label="a/id")) == columns(log)
     mixed = lines(tmp_path / "mixed.dsjson", *events(*[[*x[:-1], "x"] for x in offers]))
-    assert "12" in read_dsjson(mixed, items="id").actions.labels
+    assert "12" in read_dsjson(mixed, items_label="id").actions.labels
     long = lines(tmp_path / "long.dsjson", *events([10**18, 7, 9]))
-    assert read_dsjson(long, items="id").actions.labels == ("1000000000000000000", "7", "9")
+    assert read_dsjson(long, items_label="id").actions.labels == ("1000000000000000000", "7", "9")
 
 
 BROKEN = {
@@ -103,9 +103,9 @@ BROKEN = {
 def test_entries_without_a_label_of_their_own_are_refused(rule: str, tmp_path: Path) -> None:
     made = [*events(*OFFERS), *events(BROKEN[rule])]
     with pytest.raises(DataError) as refused:
-        read_dsjson(lines(tmp_path / "log.dsjson", *made), items="id")
+        read_dsjson(lines(tmp_path / "log.dsjson", *made), items_label="id")
     assert rule.strip() in str(refused.value)
-    assert "(items), which names actions in 1 line" in str(refused.value)
+    assert "(items_label), which names actions in 1 line" in str(refused.value)
     assert "line 4)" in str(refused.value)
 
 
@@ -113,11 +113,11 @@ def test_a_key_that_is_absent_is_refused(tmp_path: Path) -> None:
     made = events(*OFFERS)
     del made[1]["c"]["_multi"][0]["id"]
     with pytest.raises(DataError, match=r"without a value at id .* in 1 line \(.*line 2\)"):
-        read_dsjson(lines(tmp_path / "log.dsjson", *made), items="id")
+        read_dsjson(lines(tmp_path / "log.dsjson", *made), items_label="id")
 
 
 BROKEN_TEXT = {
-    "has an action line without 'a/id' (items)": "ccb action |a f",
+    "has an action line without 'a/id' (items_label)": "ccb action |a f",
     "has two action lines with the same 'a/id'": "ccb action |a f id=tea",
     "has a number in 'a/id', and others have a text": "ccb action |a f id:7",
 }
@@ -127,7 +127,7 @@ BROKEN_TEXT = {
 def test_action_lines_without_a_label_of_their_own_are_refused(rule: str, tmp_path: Path) -> None:
     content = in_text(*OFFERS).replace("ccb action |a f id=cake", BROKEN_TEXT[rule], 1)
     with pytest.raises(DataError) as refused:
-        read_vw(text(tmp_path / "log.vw", content), items="a/id")
+        read_vw(text(tmp_path / "log.vw", content), items_label="a/id")
     assert rule in str(refused.value)
     assert "line 1)" in str(refused.value)
 
@@ -136,15 +136,15 @@ def test_what_is_no_name_is_refused(tmp_path: Path) -> None:
     path = text(tmp_path / "log.vw", in_text(*OFFERS))
     half = text(tmp_path / "half.vw", in_text(*OFFERS).replace("id=", "id:0.5 "))
     with pytest.raises(DataError, match="neither text nor a whole number in 'a/id'"):
-        read_vw(half, items="a/id")
-    with pytest.raises(UsageError, match="items is 'a/\\*', a whole namespace"):
-        read_vw(path, items="a/*")
-    for items in (["id"], "", 3):
+        read_vw(half, items_label="a/id")
+    with pytest.raises(UsageError, match="items_label is 'a/\\*', a whole namespace"):
+        read_vw(path, items_label="a/*")
+    for label in (["id"], "", 3):
         with pytest.raises(UsageError, match="expected one name, as text"):
-            read_vw(path, items=items)  # type: ignore[arg-type]
+            read_vw(path, items_label=label)  # type: ignore[arg-type]
     table = {"slate": [["a"]], "r": [1], "p": [0.5]}
     with pytest.raises(UsageError, match="the labels of this log are in slate"):
-        piwo.slates.read(table, reward="r", slate_propensity="p", items="id")
+        piwo.slates.read(table, reward="r", slate_propensity="p", items_label="id")
 
 
 def test_slates_are_named_too(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_slates_are_named_too(tmp_path: Path) -> None:
     for event in made:
         for entry, name in zip(event["c"]["_multi"], "abcd", strict=True):
             entry["id"] = name
-    log = quiet(lines(tmp_path / "log.dsjson", *made), items="id")
+    log = quiet(lines(tmp_path / "log.dsjson", *made), items_label="id")
     assert [row["slate"] for row in columns(log)] == [["b", "c"], ["a", "c"]]
 
 
@@ -164,15 +164,15 @@ def test_entries_that_change_and_not_their_number_are_said(tmp_path: Path) -> No
     with pytest.warns(PiwoWarning, match=words):
         assert read_dsjson(path).columns.eligible is None
     assert quiet(path, actions=["a", "b", "c"]).columns.eligible is None
-    log = quiet(path, items="id")
+    log = quiet(path, items_label="id")
     assert [row["eligible"] for row in columns(log)] == list(offers)
 
 
 def test_changing_actions_are_written_and_read_back(tmp_path: Path) -> None:
-    log = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items="id", context="u/x")
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items_label="id", context="u/x")
     made = piwo.slates.write_dsjson(log, tmp_path / "again.dsjson")
     assert (made.rows, made.left_out) == (3, ())
-    again = quiet(tmp_path / "again.dsjson", items="_tag", context="u/x")
+    again = quiet(tmp_path / "again.dsjson", items_label="_tag", context="u/x")
     assert again.actions.labels == log.actions.labels
     assert columns(again) == columns(log)
     # by number, each decision counts its own entries
@@ -193,7 +193,7 @@ def test_a_table_with_eligible_actions_becomes_ccb(tmp_path: Path) -> None:
     roles = {"rewards": "rs", "propensities": "ps", "eligible": "could", "weight": "s"}
     log = piwo.slates.read(table, **roles)
     piwo.slates.write_dsjson(log, tmp_path / "log.dsjson.gz")
-    again = quiet(tmp_path / "log.dsjson.gz", items="_tag")
+    again = quiet(tmp_path / "log.dsjson.gz", items_label="_tag")
     rows = columns(again)
     # labels are text there
     assert [row["slate"] for row in rows] == [["30", "10"], ["20"]]
@@ -208,7 +208,7 @@ def test_a_table_with_eligible_actions_becomes_ccb(tmp_path: Path) -> None:
 
 def test_vowpal_wabbit_itself_reads_changing_actions(tmp_path: Path) -> None:
     tool = pytest.importorskip("vowpalwabbit", reason="Vowpal Wabbit is not installed")
-    log = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items="id")
+    log = quiet(lines(tmp_path / "log.dsjson", *events(*OFFERS)), items_label="id")
     piwo.slates.write_dsjson(log, tmp_path / "again.dsjson")
     workspace = tool.Workspace(f"--ccb_explore_adf --dsjson -d {tmp_path / 'again.dsjson'} --quiet")
     assert workspace.get_weighted_examples() == 3

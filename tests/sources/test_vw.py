@@ -113,7 +113,7 @@ def test_whole_namespaces_are_hashed(tmp_path: Path) -> None:
 def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     path = written(tmp_path / "log.vw", "1:0:0.5 | a\n\n | a\n'id | b\n3 | a\n2:0:0.5 't | a\n")
     with pytest.warns(
-        PiwoWarning, match=r"4 of 6 are not labelled decisions \(blank 1, no label 3\)"
+        PiwoWarning, match=r"4 of 6 are not labeled decisions \(blank 1, no label 3\)"
     ):
         log = read(path)
     assert log.source.skipped == {"blank": 1, "no label": 3}  # type: ignore[attr-defined]

@@ -77,7 +77,7 @@ class SlateOptions:
     actions: Annotated[
         str | None, Parameter(help="a,b,c, or 0..79, or @FILE. [default: from the log]", show=True)
     ] = None
-    items: Annotated[
+    items_label: Annotated[
         str | None,
         Parameter(help="Vowpal Wabbit's files: what in an action is its label, such as id, a/id."),
     ] = None
@@ -163,7 +163,7 @@ class SlateOptions:
             logger=self.logger,
             unit=self.unit,
             weight=self.weight,
-            items=self.items,
+            items_label=self.items_label,
         )
 
 

@@ -284,8 +284,8 @@ def read_criteo(
     impressions = _Impressions(tuple(paths), functions)
     source = spooled(impressions, impressions.columns, skipped=impressions.counts)
     if impressions.counts:
-        unlabelled = impressions.counts["no label"]
-        warn(f"{impressions.name}: {unlabelled} impressions have no label and are left out")
+        unlabeled = impressions.counts["no label"]
+        warn(f"{impressions.name}: {unlabeled} impressions have no label and are left out")
     return read(
         source,
         reward="click",

@@ -103,10 +103,10 @@ def _blocks(
     codes: Sequence[int], labels: Sequence[str], features: Sequence[str], actions: Sequence[str]
 ) -> list[str]:
     """Return each decision as lines: shared, one an action, and a blank one."""
-    unlabelled = [f"{line}\n" for line in actions]
+    unlabeled = [f"{line}\n" for line in actions]
     blocks = []
     for code, label, words in zip(codes, labels, features, strict=True):
-        lines = list(unlabelled)
+        lines = list(unlabeled)
         lines[code] = f"0:{label} {actions[code]}\n"
         blocks.append(f"shared {words}\n{''.join(lines)}\n")
     return blocks

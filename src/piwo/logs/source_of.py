@@ -271,14 +271,14 @@ def slates_of(paths: Sequence[str], labels: Sequence[str], where: str | None) ->
 
     Args:
         paths: the files.
-        labels: columns that hold lists of labels.
+        labels: columns that hold lists of labels, that of slates first.
         where: an SQL condition on the rows.
 
     Raises:
         DataError: for lists that hold labels of several kinds.
         UsageError: for files of other types.
     """
-    kind = kind_of(paths, "slates")
+    kind = kind_of(paths, "slates", labels[0])
     if kind == "csv":
         raise UsageError(
             f"{paths[0]!r} is CSV, which has no lists; give Parquet, JSON lines, a data frame or a "

@@ -170,7 +170,7 @@ def read_vw(
             features of the eligible actions inside the log, see `items` of `piwo.read`.
 
     Returns:
-        A `Log` with the propensity of the action taken; row numbers count labelled decisions.
+        A `Log` with the propensity of the action taken; row numbers count labeled decisions.
 
     Raises:
         DataError: for lines that break a rule, with their numbers, and for files without decisions.
@@ -204,7 +204,7 @@ def read_vw(
     events = vw_source(files, context, labels, kind, places, hash_size, items)
     source = events.source
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
-    warn_of_skipped(source.name, skipped, source.rows or 0, "are not labelled decisions")
+    warn_of_skipped(source.name, skipped, source.rows or 0, "are not labeled decisions")
     columns = Columns(reward="cost", cost=True, context=context)
     if known is None:
         known = Actions(range(1, events.count + 1))
@@ -286,7 +286,7 @@ def warn_of_skipped(name: str, skipped: Mapping[str, int], rows: int, what: str)
         rows: how many there are besides.
         what: was left out, in words: "lines are not events".
 
-    >>> warn_of_skipped("log.vw", {}, 2, "are not labelled decisions")
+    >>> warn_of_skipped("log.vw", {}, 2, "are not labeled decisions")
     """
     if not skipped:
         return

@@ -49,7 +49,7 @@ def read(
     logger: Logger | None = None,
     unit: str | None = None,
     weight: str | None = None,
-    items: str | None = None,
+    items_label: str | None = None,
 ) -> SlateLog:
     """Return a log of slates: one row is one decision, with the list of the actions it showed.
 
@@ -90,7 +90,7 @@ def read(
             splits are then by unit, and each unit counts the same.
         weight: column of sampling weights, for a thinned log: 1 / (rate at which rows were kept).
             Values are weighted means; nothing is proved, as the dropped rows are not counted.
-        items: of files of Vowpal Wabbit: what in an action is its label, such as "id".
+        items_label: of files of Vowpal Wabbit: what in an action is its label, such as "id".
 
     Returns:
         A `SlateLog`.
@@ -112,7 +112,7 @@ def read(
     named |= {"user_behavior": user_behavior, "unit": unit, "weight": weight, "where": where}
     named |= {"eligible": eligible}
     named |= {"slate": None if slate == "slate" else slate, "independent": independent or None}
-    stated = _stated(source, {**named, "slots": slots}, items)
+    stated = _stated(source, {**named, "slots": slots}, items_label, slate)
     if stated is not None:
         paths, reader = stated
         return reader(
@@ -122,7 +122,7 @@ def read(
             reward_range=reward_range,
             position_weights=position_weights,
             logger=logger,
-            items=items,
+            items_label=items_label,
         )
     context = _checked_names(context, {**named, "slate": slate})
     _check_rewards(reward, rewards)
@@ -166,7 +166,7 @@ def read(
 
 
 def _stated(
-    source: Any, given: Mapping[str, Any], items: str | None
+    source: Any, given: Mapping[str, Any], items_label: str | None, slate: str
 ) -> tuple[list[str], Callable[..., SlateLog]] | None:
     """Return the files and the reader of a log of Vowpal Wabbit; None for any other.
 
@@ -175,16 +175,16 @@ def _stated(
             another log.
     """
     paths = paths_of(source)
-    kind = None if paths is None else kind_of(paths, "slates")
+    kind = None if paths is None else kind_of(paths, "slates", slate)
     if paths is None or kind not in {"dsjson", "vw"}:
-        if items is not None:
+        if items_label is not None:
             raise UsageError(
-                f"{argument('items')} names what in an action of Vowpal Wabbit's files is its "
-                f"label, and the labels of this log are in {argument('slate')}; leave it out"
+                f"{argument('items_label')} names what in an action of Vowpal Wabbit's files is "
+                f"its label, and the labels of this log are in {argument('slate')}; leave it out"
             )
         return None
     if any(value is not None for value in given.values()):
-        takes = ("context", "actions", "items", "reward_range", "position_weights", "logger")
+        takes = ("context", "actions", "items_label", "reward_range", "position_weights", "logger")
         raise UsageError(
             f"{paths[0]!r} is a {kind} log, whose lines state slates, costs and probabilities; "
             f"give at most {', '.join(map(argument, takes))}"
@@ -255,7 +255,7 @@ def _source(source: Any, columns: SlateColumns, logger: SlatePolicy, where: str 
                 f"{argument('where')} mentions {name!r}, which depends on what was decided: no "
                 "interval holds for rows that are chosen by it; name columns that are known before"
             )
-    if paths is not None and kind_of(paths, "slates") != "parquet":
+    if paths is not None and kind_of(paths, "slates", columns.slate) != "parquet":
         labels = [x for x in (columns.slate, columns.eligible) if x is not None]
         return slates_of(paths, labels, where)
     available: Sequence[str] = ()

@@ -35,7 +35,7 @@ def read_dsjson(
     position_weights: Sequence[float] | None = None,
     logger: Logger | None = None,
     on_error: Literal["raise", "skip"] = "raise",
-    items: str | None = None,
+    items_label: str | None = None,
 ) -> SlateLog:
     """Return the slate log of Vowpal Wabbit dsjson files of ccb or slates, one decision a line.
 
@@ -48,13 +48,13 @@ def read_dsjson(
     Formula: reward = -cost - lo, with lo the lower end of `reward_range`: a slate log counts
     rewards from 0. Each slate weighs 1 / (1 - pdrop).
 
-    Lines that are no labelled decisions are left out and counted by reason in one warning and in
+    Lines that are no labeled decisions are left out and counted by reason in one warning and in
     `log.source.skipped`: blank, not JSON, skip-learn, no decision, no label. An action is its place
-    in `c._multi`, which is another thing in the next decision if the entries change; `items` names
-    what in the entry is its label, such as an id. If the actions change, the log has eligible
+    in `c._multi`, which is another thing in the next decision if the entries change; `items_label`
+    says what in the entry is its label, such as an id. If the actions change, the log has eligible
     actions: in ccb those of each decision, in slates those of each slot. Slots of ccb that cannot
-    show some of the actions (`_inc`) have eligible actions of their own, too. Of places that change
-    a warning says so, also if entries change and not their number, unless `actions` are given.
+    show some of the actions (`_inc`) have eligible actions of their own, too. A warning says that
+    places change, also if entries change and not their number, unless `actions` are given.
     Decisions with a cost in some slots only are refused. Other features of actions and of slots are
     not read.
 
@@ -62,13 +62,13 @@ def read_dsjson(
         paths: path, glob, or a list of them; a name may end in .gz.
         context: paths inside `c`, parts separated by "/", such as "U/x" or "FromUrl/0/weather".
         actions: K labels in the order of `c._multi`, of the longest one; None: 0, 1, ..., K - 1, as
-            `_a` counts in ccb. With `items`: all labels, in any order; None: those that are found.
+            `_a` counts in ccb. With `items_label`: all labels, in any order; None: those found.
         reward_range: the declared (lo, hi) of minus the cost; of a lo below 0 a warning says that
             it is subtracted.
         position_weights: see `piwo.slates.read`.
         logger: see there.
         on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
-        items: path inside the entries of `c._multi`, parts separated by "/", such as "id" or
+        items_label: path inside the entries of `c._multi`, parts separated by "/", such as "id" or
             "_tag", whose value is the label of the action: text, or whole numbers if all are.
 
     Returns:
@@ -96,16 +96,16 @@ def read_dsjson(
     ...     for names in ('{"id":"tea"},{"id":"pie"}', '{"id":"pie"},{"id":"soup"}'):
     ...         event = '{"c":{"_multi":[%s],"_slots":[{}]},"_outcomes":[{"_label_cost":0,'
     ...         print(event % names + '"_a":[1,0],"_p":[0.5,0.5]}]}', file=file)
-    >>> log = read_dsjson("named.dsjson", items="id")
+    >>> log = read_dsjson("named.dsjson", items_label="id")
     >>> log.actions.labels, log.source.table["eligible"].to_pylist()
     (('pie', 'soup', 'tea'), [['tea', 'pie'], ['pie', 'soup']])
     """
     if on_error not in ("raise", "skip"):
         raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
-    known = _checked(actions, reward_range, logger, items)
+    known = _checked(actions, reward_range, logger, items_label)
     files, context = files_and_context(paths, context)
-    lowest, labels = float(reward_range[0]), _labels(known, items)
-    events = dsjson_slates(files, context, labels, lowest, on_error == "skip", items)
+    lowest, labels = float(reward_range[0]), _labels(known, items_label)
+    events = dsjson_slates(files, context, labels, lowest, on_error == "skip", items_label)
     return _log(events, context, known, reward_range, position_weights, logger)
 
 
@@ -118,7 +118,7 @@ def read_vw(
     position_weights: Sequence[float] | None = None,
     logger: Logger | None = None,
     hash_size: int = DEFAULT_ENCODING.hash_size,
-    items: str | None = None,
+    items_label: str | None = None,
 ) -> SlateLog:
     """Return the slate log of text files of Vowpal Wabbit with `ccb` or `slates` lines.
 
@@ -131,21 +131,21 @@ def read_vw(
     Formula: reward = -cost - lo, as there.
 
     Decisions without a label are left out and counted in one warning and in `log.source.skipped`.
-    An action is the number of its line, or `items` names the feature that is its label. If the
-    number of lines changes, or what they say and actions have no names, the log has eligible
+    An action is the number of its line, or `items_label` names the feature that is its label. If
+    the number of lines changes, or what they say and actions have no names, the log has eligible
     actions, as in `read_dsjson`, and so have slots of ccb with a list of their own.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
         context: features of the shared line, as in `piwo.logs.read_vw`.
         actions: K labels, of the action lines in their order, where these are most; None: 0, 1,
-            ..., K - 1. With `items`: all labels, in any order; None: those that are found.
+            ..., K - 1. With `items_label`: all labels, in any order; None: those found.
         reward_range: see `read_dsjson`.
         position_weights: see `piwo.slates.read`.
         logger: see there.
         hash_size: a power of two.
-        items: the feature of the action lines whose value is the label of the action, named as
-            those of `context`: "a/id" for `|a id=tea` or `|a id:7`.
+        items_label: the feature of the action lines whose value is the label of the action, named
+            as those of `context`: "a/id" for `|a id=tea` or `|a id:7`.
 
     Returns:
         A `SlateLog`, as `read_dsjson`.
@@ -165,7 +165,7 @@ def read_vw(
     >>> log.source.table.to_pylist()
     [{'slate': [1, 2], 'reward': 1.0, 'propensities': [0.25, 1.0], 'x': 2.0}]
     """
-    known = _checked(actions, reward_range, logger, items)
+    known = _checked(actions, reward_range, logger, items_label)
     encoding = Encoding(hash_size=hash_size)
     files, context = files_and_context(paths, context)
 
@@ -173,28 +173,28 @@ def read_vw(
         made = pa.array(features, pa.large_string())
         return hashed_places(column, made, encoding.hash_size)
 
-    lowest, labels = float(reward_range[0]), _labels(known, items)
-    events = vw_slates(files, context, labels, lowest, places, hash_size, items)
+    lowest, labels = float(reward_range[0]), _labels(known, items_label)
+    events = vw_slates(files, context, labels, lowest, places, hash_size, items_label)
     return _log(events, context, known, reward_range, position_weights, logger)
 
 
-def _checked(actions: Any, reward_range: Any, logger: Any, items: Any) -> Actions | None:
+def _checked(actions: Any, reward_range: Any, logger: Any, items_label: Any) -> Actions | None:
     """Return the actions, if they were named; raise for wrong arguments."""
     check_reward_range(reward_range)
     check_logger(logger)
-    if items is not None and (not isinstance(items, str) or not items.strip("/")):
+    if items_label is not None and (not isinstance(items_label, str) or not items_label.strip("/")):
         raise UsageError(
-            f"{argument('items')} is {shown(items)}, expected one name, as text, of what in an "
-            "action is its label, such as 'id'"
+            f"{argument('items_label')} is {shown(items_label)}, expected one name, as text, of "
+            "what in an action is its label, such as 'id'"
         )
     if actions is None or isinstance(actions, Actions):
         return actions
     return Actions(actions)
 
 
-def _labels(known: Actions | None, items: str | None) -> Sequence[Any] | None:
+def _labels(known: Actions | None, items_label: str | None) -> Sequence[Any] | None:
     """Return the labels of numbers; None: without, or a feature is the label."""
-    return None if known is None or items is not None else known.labels
+    return None if known is None or items_label is not None else known.labels
 
 
 def _log(
@@ -208,7 +208,7 @@ def _log(
     """Return the log of events, and warn of what was left out and what was shifted."""
     source = events.source
     skipped = getattr(source, "skipped", {})
-    warn_of_skipped(source.name, skipped, source.rows or 0, "are not labelled decisions")
+    warn_of_skipped(source.name, skipped, source.rows or 0, "are not labeled decisions")
     low, high = map(float, reward_range)
     if low < 0.0:
         warn(
@@ -220,15 +220,16 @@ def _log(
         warn(
             f"{source.name}: the actions of a decision change, so that an action is the number of "
             "its line or entry, from 0; what that says is not read (name the feature that is its "
-            f"label: {argument('items')}; or, if a number is always the same action, the actions: "
-            f"{argument('actions', '[...]')})"
+            f"label: {argument('items_label')}; or, if a number is always the same action, the "
+            f"actions: {argument('actions', '[...]')})"
         )
     elif events.differing and numbered:
         warn(
             f"{source.name}: {events.differing:,} of {source.rows or 0:,} decisions have other "
             "entries in c._multi than the first one, and an action is the number of its entry, "
-            f"from 0, whatever it says; name the feature that is its label ({argument('items')}), "
-            f"or, if a number is always the same action, the actions ({argument('actions')})"
+            "from 0, whatever it says; name the feature that is its label "
+            f"({argument('items_label')}), or, if a number is always the same action, the actions "
+            f"({argument('actions')})"
         )
     columns = SlateColumns(
         slate="slate",

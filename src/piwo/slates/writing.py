@@ -45,7 +45,7 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
     Returns:
         A `Written`: how many rows, and what the format cannot hold. `slates.read_dsjson` reads the
         same rows back, with `context=` the same columns and `actions=` the same labels; of a log
-        with eligible actions, with `items="_tag"`, as text.
+        with eligible actions, with `items_label="_tag"`, as text.
 
     Raises:
         UsageError: for a log that is neither of the two, with sampling weights below 1, in a

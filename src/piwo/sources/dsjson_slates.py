@@ -181,15 +181,15 @@ _WHOLE = ("BIGINT", "UBIGINT")
 """The types of whole numbers in the text."""
 
 
-def _layout(items: str | None) -> Layout:
+def _layout(items_label: str | None) -> Layout:
     """Return what is read of an event.
 
     Args:
-        items: path of the names of actions inside the entries of `c._multi`.
+        items_label: path of the names of actions inside the entries of `c._multi`.
     """
     columns = dict(_COLUMNS)
-    if items is not None:
-        at = quoted(pointer_of(items), "'")
+    if items_label is not None:
+        at = quoted(pointer_of(items_label), "'")
         entries = "case when kind = 'event' then json_extract(line, '$.c._multi[*]') end"
         columns["names"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
         columns["kinds"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
@@ -202,12 +202,12 @@ def dsjson_slates(
     labels: Sequence[Any] | None,
     lowest: float,
     skip_broken: bool,
-    items: str | None = None,
+    items_label: str | None = None,
 ) -> SlateEvents:
     """Return the ccb or slates events of dsjson files as columns.
 
     The columns are those of `SlateEvents`. The files are read once, in pieces; what is larger than
-    256 MB goes to temporary files. The source's `skipped` counts the lines that are not labelled
+    256 MB goes to temporary files. The source's `skipped` counts the lines that are not labeled
     decisions, by reason.
 
     Args:
@@ -216,7 +216,7 @@ def dsjson_slates(
         labels: of the actions in the order of `c._multi`; None: 0, 1, ..., K - 1, or names.
         lowest: the least reward, which is counted as 0.
         skip_broken: count lines of broken JSON instead of raising.
-        items: path inside the entries of `c._multi` of what names the action.
+        items_label: path inside the entries of `c._multi` of what names the action.
 
     Raises:
         DataError: for broken or contradictory events, with their line numbers, and for files
@@ -225,8 +225,8 @@ def dsjson_slates(
         UsageError: for another number of labels than actions.
     """
     check_context(context)
-    lines = EventLines(tuple(files), tuple(context), _layout(items), skip_broken)
-    events = _Events(lines, lowest, items)
+    lines = EventLines(tuple(files), tuple(context), _layout(items_label), skip_broken)
+    events = _Events(lines, lowest, items_label)
     raw = spooled(events, events.columns)
     whose = "the longest event" if events.changing else "every event"
     require_labels(labels, events.count, lines.name, whose)
@@ -263,16 +263,16 @@ def dsjson_slates(
 class _Events:
     """The events of files, read once, by `spooled`; also their only fragment."""
 
-    def __init__(self, lines: EventLines, lowest: float, items: str | None) -> None:
-        self.lines, self.lowest, self.items, self.start = lines, lowest, items, 0
+    def __init__(self, lines: EventLines, lowest: float, items_label: str | None) -> None:
+        self.lines, self.lowest, self.items_label, self.start = lines, lowest, items_label, 0
         self.name = lines.name
         own = ("slate", "earned", "propensities", COUNT, "pdrop", "event")
-        of_items = () if items is None else (NAMES,)
+        of_items = () if items_label is None else (NAMES,)
         self.columns = (*own, *(f"v{i}" for i in range(len(lines.context))), INCLUDED, *of_items)
         self.form: str | None = None
         self.sizes: set[int] = set()
         """The numbers of actions that events have."""
-        self.names = None if items is None else Names()
+        self.names = None if items_label is None else Names()
         self.entries = Entries()
         self.slotted = False
         """Whether a slot cannot show an action that is not shown above it; or slates change."""
@@ -312,7 +312,7 @@ class _Events:
             if events.num_rows:
                 yield self._record(events)
         self.lines.refuse()
-        self.lines.require_any("a labelled decision")
+        self.lines.require_any("a labeled decision")
 
     def _same_form(self, events: pa.Table, file: str) -> pa.Table:
         """Return the events of the kind of the first one."""
@@ -335,7 +335,7 @@ class _Events:
         _, first = np.unique(pairs, axis=1, return_index=True)
         again = np.ones(len(rows), np.bool_)
         again[first] = False
-        where = f"at {self.items} ({argument('items')}), which names actions"
+        where = f"at {self.items_label} ({argument('items_label')}), which names actions"
         sound = np.ones(len(names), np.bool_)
         missing = pc.equal(flat, "NULL").to_numpy(zero_copy_only=False)
         single = pc.is_in(flat, pa.array(["VARCHAR", *_WHOLE])).to_numpy(zero_copy_only=False)

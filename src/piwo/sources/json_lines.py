@@ -217,9 +217,11 @@ def _sql_type(found: str, labels: bool = False, lists: bool = False) -> str:
         # Features of eligible actions.
         return found
     if found.endswith("[]"):
-        if lists and found.removesuffix("[]") in _NUMBERS:
-            return found
-        return "VARCHAR[]" if labels or lists else "DOUBLE[]"
+        if lists:
+            # Eligible labels of slots are lists of lists.
+            entry = found.rstrip("[]")
+            return found if entry in _NUMBERS else f"VARCHAR{found.removeprefix(entry)}"
+        return "VARCHAR[]" if labels else "DOUBLE[]"
     return "VARCHAR"
 
 
@@ -249,7 +251,7 @@ def refuse_merged_labels(
         files: the files.
         columns: what `json_columns` gave.
         labels: columns of labels or keys.
-        lists: the one of them that holds lists of labels.
+        lists: the one of them that holds lists of labels, or lists of such lists.
 
     Raises:
         DataError: for labels of several kinds, and for those that are not text, whole numbers, or
@@ -258,8 +260,9 @@ def refuse_merged_labels(
     for name in labels:
         found_type = columns.get(name, "VARCHAR")
         in_lists = name == lists and found_type.endswith("[]")
+        nested = in_lists and found_type.endswith("[][]")
         if in_lists:
-            found_type = found_type.removesuffix("[]")
+            found_type = found_type.removesuffix("[]").removesuffix("[]")
         elif name == lists:
             # Not lists: the next reader reports it.
             continue
@@ -270,10 +273,11 @@ def refuse_merged_labels(
         column = quoted(name)
         holds, token = "", "JSON"
         if in_lists:
-            holds, token = "lists of ", "JSON[]"
+            holds, token = "lists of ", "JSON[][]" if nested else "JSON[]"
         values = f"{files.reader}, columns={_struct({name: token})})"
         if in_lists:
-            values = f"(select unnest({column}) as {column} from {values})"
+            entries = f"flatten({column})" if nested else column
+            values = f"(select unnest({entries}) as {column} from {values})"
         # DuckDB calls numbers of more than 64 bits DOUBLE, and keeps their digits.
         kind = (
             f"case when regexp_full_match(cast({column} as VARCHAR), '-?[0-9]+') then 'BIGINT' "

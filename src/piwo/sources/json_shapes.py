@@ -35,21 +35,24 @@ _ADVICE = (
 )
 
 
-def json_kind(paths: Sequence[str], content: Content = "decisions") -> str:
+def json_kind(
+    paths: Sequence[str], content: Content = "decisions", slate: str | None = None
+) -> str:
     """Return how files hold rows: "json" (lines), "json array", "json columns" or "dsjson".
 
     Args:
         paths: the files.
         content: what a row is. A line in which every value is a list of numbers is columns of
             decisions, and a row of contexts. One in which every value is a list is a row of slates,
-            unless there are lists in a list.
+            unless its slate is a list of lists.
+        slate: the column of slates; None: not known, so that any list of lists says the same.
 
     Raises:
         DataError: for a file of lists, of several objects of columns, or of objects over several
             lines, which DuckDB would report as broken or read as other rows.
         UsageError: for files of several kinds.
     """
-    kinds = {_kind(path, content) for path in paths}
+    kinds = {_kind(path, content, slate) for path in paths}
     if len(kinds) == 1:
         return kinds.pop()
     if kinds == {"json", "dsjson"}:
@@ -59,7 +62,7 @@ def json_kind(paths: Sequence[str], content: Content = "decisions") -> str:
     )
 
 
-def _kind(path: str, content: Content) -> str:
+def _kind(path: str, content: Content, slate: str | None) -> str:
     head = _head(path).removeprefix("\ufeff").lstrip()
     if head.startswith("["):
         _require_objects(path, head)
@@ -71,14 +74,14 @@ def _kind(path: str, content: Content) -> str:
     if isinstance(first, dict):
         if any(x <= first.keys() for x in _DSJSON):
             return "dsjson"
-        if _as_columns(first, content) is None and not _is_index(first):
+        if _as_columns(first, content, slate) is None and not _is_index(first):
             return "json"
-        if _as_columns(first, content) is not None and _is_single(path):
+        if _as_columns(first, content, slate) is not None and _is_single(path):
             return "json columns"
         raise DataError(f"{visible(path)!r} holds JSON objects of columns, {_ADVICE}")
     if "\n" in head and line.rstrip().endswith(("{", "[", ",")):
         whole = _whole(path) if _NESTED.match(head) else None
-        if isinstance(whole, dict) and _as_columns(whole, content) is not None:
+        if isinstance(whole, dict) and _as_columns(whole, content, slate) is not None:
             return "json columns"
         raise DataError(
             f"{visible(path)!r} has an object that goes over several lines, expected one object a "
@@ -194,7 +197,9 @@ def _require_objects(path: str, head: str) -> None:
         )
 
 
-def _as_columns(first: dict[str, Any], content: Content) -> dict[str, list[Any]] | None:
+def _as_columns(
+    first: dict[str, Any], content: Content, slate: str | None = None
+) -> dict[str, list[Any]] | None:
     """Return name -> values if an object holds columns; None if it is a row or unclear.
 
     These are pandas' orients "list", "columns" (an object a column, whose keys are row numbers) and
@@ -212,7 +217,9 @@ def _as_columns(first: dict[str, Any], content: Content) -> dict[str, list[Any]]
         columns = map(list, zip(*rows, strict=True))
         return dict(zip(map(str, names), columns, strict=True))
     if values and all(isinstance(x, list) for x in values) and content == "slates":
-        nested = any(isinstance(x[0], list) for x in values if x)
+        # A row may hold a list of eligible labels for each slot.
+        known = [first[slate]] if slate in first else values
+        nested = any(isinstance(x[0], list) for x in known if x)
         return first if nested else None
     if values and all(isinstance(x, list) for x in values):
         # A row may hold lists of numbers, such as propensities. A row of a log has an action, too.

@@ -98,12 +98,13 @@ def _glob_within(folder: str) -> str:
     return f"it holds no file with a known ending ({', '.join(sorted(KINDS))})"
 
 
-def kind_of(paths: Sequence[str], content: Content = "decisions") -> str:
+def kind_of(paths: Sequence[str], content: Content = "decisions", slate: str | None = None) -> str:
     """Return the one type that all the files have, by their endings; kinds of JSON by contents.
 
     Args:
         paths: the files.
         content: what they hold: decisions, contexts alone, or slates.
+        slate: see `json_kind`.
 
     Raises:
         UsageError: for an unknown ending, and for several types.
@@ -133,7 +134,7 @@ def kind_of(paths: Sequence[str], content: Content = "decisions") -> str:
                 f"no rows in {path!r}: the file is empty, expected at least one logged decision"
             )
     if kinds == ["json"]:
-        return json_kind(paths, content)
+        return json_kind(paths, content, slate)
     return kinds[0]
 
 

@@ -56,7 +56,7 @@ class _Label:
 
 @dataclass(frozen=True)
 class VwEvents:
-    """Labelled decisions as rows.
+    """Labeled decisions as rows.
 
     >>> import pyarrow
     >>> from piwo.sources.table import TableSource
@@ -84,7 +84,7 @@ def vw_source(
     hash_size: int,
     items: Sequence[str] = (),
 ) -> VwEvents:
-    """Return the labelled decisions of text files as columns.
+    """Return the labeled decisions of text files as columns.
 
     The rows are read once, in pieces; what is larger than 256 MB goes to a temporary file. The
     source's `skipped` counts what was left out, by reason.
@@ -130,21 +130,21 @@ def _guessed(path: str) -> VwKind:
     In files of one line an action, a first line is `shared`, the action of a label is 0, or of the
     lines between two blank ones some have no label.
     """
-    labelled = unlabelled = 0
+    labeled = unlabeled = 0
     _, lines = next(lines_of(path), (1, []))
     for line in islice(lines, _HEAD):
         if not line.strip():
-            if labelled == 1 and unlabelled:
+            if labeled == 1 and unlabeled:
                 return "cb_adf"
-            labelled = unlabelled = 0
+            labeled = unlabeled = 0
             continue
         words = line.partition("|")[0].split()
         if words and (words[0] == "shared" or words[0].startswith("0:")):
             return "cb_adf"
         if words:
-            labelled += 1
+            labeled += 1
         else:
-            unlabelled += 1
+            unlabeled += 1
     return "cb"
 
 
@@ -230,7 +230,7 @@ class _Rows:
             )
 
     def _of_lines(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str], Sequence[str]]]:
-        """Yield the line number, label and features of each labelled line (`--cb`)."""
+        """Yield the line number, label and features of each labeled line (`--cb`)."""
         for number, line in numbered_lines(file):
             if not line.strip():
                 self.counts["blank"] += 1

@@ -42,7 +42,7 @@ _TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class _Slate:
-    """A labelled decision."""
+    """A labeled decision."""
 
     shown: list[int]
     """Numbers of the actions, from 0, by slot."""
@@ -102,9 +102,9 @@ def vw_slates(
     lowest: float,
     places: Places,
     hash_size: int,
-    items: str | None = None,
+    items_label: str | None = None,
 ) -> SlateEvents:
-    """Return the labelled decisions of text files as columns, those of `SlateEvents`.
+    """Return the labeled decisions of text files as columns, those of `SlateEvents`.
 
     The rows are read once, in pieces; what is larger than 256 MB goes to a temporary file. The
     source's `skipped` counts what was left out, by reason.
@@ -117,7 +117,7 @@ def vw_slates(
         lowest: the least reward, which is counted as 0.
         places: hashes the features of "namespace/*" into `hash_size` columns.
         hash_size: their number.
-        items: the feature of an action line that names the action.
+        items_label: the feature of an action line that names the action.
 
     Raises:
         DataError: for lines that break a rule, with their numbers, and for files without decisions.
@@ -125,7 +125,7 @@ def vw_slates(
     """
     check_context(context)
     features = FeatureColumns(tuple(context), places, hash_size)
-    name_of_line = None if items is None else _NameOfLine(items, places, hash_size)
+    name_of_line = None if items_label is None else _NameOfLine(items_label, places, hash_size)
     rows = _Rows(tuple(files), labels, lowest, features, name_of_line)
     raw = spooled(rows, rows.columns, skipped=rows.counts)
     whose = "the longest event" if rows.changing else "every event"
@@ -147,13 +147,13 @@ def vw_slates(
 class _NameOfLine:
     """Finds what names an action in the features of its line."""
 
-    def __init__(self, items: str, places: Places, hash_size: int) -> None:
-        self._features = FeatureColumns((items,), places, hash_size)
-        self._where = f"{items!r} ({argument('items')}), which names actions"
+    def __init__(self, items_label: str, places: Places, hash_size: int) -> None:
+        self._features = FeatureColumns((items_label,), places, hash_size)
+        self._where = f"{items_label!r} ({argument('items_label')}), which names actions"
         if self._features.typed:
             raise UsageError(
-                f"{argument('items')} is {items!r}, a whole namespace, expected one feature, whose "
-                "value names the action"
+                f"{argument('items_label')} is {items_label!r}, a whole namespace, expected one "
+                "feature, whose value names the action"
             )
         self.whole = True
         """Whether all names are whole numbers."""
@@ -196,7 +196,7 @@ class _Rows:
     faults: Faults = field(default_factory=lambda: Faults("vw: an event"))
     start = 0
     first: _Block | None = None
-    """The first labelled decision."""
+    """The first labeled decision."""
     most: int = 0
     """Actions of the decision with most."""
     others: bool = False
@@ -256,12 +256,12 @@ class _Rows:
             yield self._record(found)
 
     def _decisions(self) -> Iterator[_Slate]:
-        """Yield each labelled decision, whose context was taken in."""
+        """Yield each labeled decision, whose context was taken in."""
         for file in self.files:
             for number, lines in _blocks(file):
                 try:
                     block = _parsed(lines)
-                    slate = _labelled(block)
+                    slate = _labeled(block)
                     if slate is None:
                         self.counts["no label"] += 1
                         continue
@@ -414,11 +414,11 @@ def _chosen(kind: str, words: Sequence[str]) -> _Chosen | None:
     return chosen
 
 
-def _labelled(block: _Block) -> _Slate | None:
+def _labeled(block: _Block) -> _Slate | None:
     """Return the slate that was shown; None for a decision without a label.
 
     Raises:
-        BrokenLineError: for one that is labelled in part, or contradicts itself.
+        BrokenLineError: for one that is labeled in part, or contradicts itself.
     """
     if not block.slots:
         raise BrokenLineError("has no slot lines")
