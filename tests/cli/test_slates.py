@@ -71,7 +71,8 @@ def test_the_answer_is_that_of_python(piwo, log: Path, tmp_path: Path) -> None:
     assert text.splitlines()[0] == document["decision"]["sentence"]
     assert "log.parquet: 200 rows, 100 units, 3 actions, up to 2 slots" in text
     assert "cascade assumes: the reward of a slot depends on its own action and those" in text
-    assert "hold together with probability at least 90 %, if their assumptions hold" in text
+    claim = "hold together with probability at least 90 %, if their assumptions hold; so do all "
+    assert f"{claim}lower bounds on improvements, and all upper ones, each as a" in text
     assert "not used: --estimator=adaptive needs a column" in text
     assert "note: by unit: each value of 'visitor' counts the same" in text
 

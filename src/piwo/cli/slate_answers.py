@@ -169,10 +169,14 @@ def _claim(found: SlateComparison) -> str:
     assumed = ""
     if any(ESTIMATORS[one.estimator].strength > 0 for one in given):
         assumed = ", if their assumptions hold"
-    return (
-        f"{first.interval} intervals, which hold together with probability at least {level}"
-        f"{assumed}"
-    )
+    claim = f"{first.interval} intervals, which hold together with probability at least {level}"
+    claim += assumed
+    if any(one.improvement_lower is not None for one in given):
+        claim += (
+            "; so do all lower bounds on improvements, and all upper ones, each as a statement of "
+            "its own"
+        )
+    return claim
 
 
 def facts_of(log: SlateLog, rows: int) -> dict[str, Any]:
