@@ -79,6 +79,8 @@ def test_propensities_with_a_declared_error_have_no_note() -> None:
     log = log_of(1500, 1.6).with_propensity_error(1.5)
     uniform = piwo.policies.Uniform(ACTIONS)
     assert not noted(piwo.evaluate(log, uniform).notes)
+    # by action as little as of the policy
+    assert [one.kind for one in piwo.check(log, uniform).findings] == ["propensity-error"]
     with pytest.warns(piwo.PiwoWarning, match="allowed to be larger"):
         monitor = piwo.Monitor(uniform).update(log)
     assert not noted(monitor.look().notes)

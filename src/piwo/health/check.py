@@ -179,7 +179,10 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
         made = replace(made, by_position=places)
     if log.propensity_error is not None:
         made = replace(
-            made, doubts=log.propensity_caveats, calibration=log.propensity_error.calibration
+            made,
+            doubts=log.propensity_caveats,
+            calibration=log.propensity_error.calibration,
+            allowed_error=not log.propensity_error.exact,
         )
     findings = findings_of(made)
     return replace(made, verdict=_verdict(findings), findings=findings)

@@ -238,6 +238,9 @@ class Health(Record):
     """Caveats of how the rows were read."""
     context_gaps: tuple[ContextGap, ...] = ()
     """The named context columns that have missing, NaN or infinite values."""
+    allowed_error: bool = False
+    """Whether weights are by the largest propensities that a declared error allows: they are then
+    low on average although nothing is missing."""
     calibration: tuple[CalibrationBin, ...] = ()
     """How estimated propensities compare with what was done; empty if they were logged."""
     copies: float | None = None

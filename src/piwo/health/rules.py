@@ -124,7 +124,7 @@ def _heavy(row: HeavyRow) -> str:
 
 def _missing(health: Health) -> Iterator[HealthFinding]:
     """Part of the policy is not in the log, beyond the actions never logged."""
-    if health.thinned or health.max_weight == 0:
+    if health.thinned or health.allowed_error or health.max_weight == 0:
         return
     mean, z, mass = health.mean_weight, health.mean_weight_z, health.unsupported_mass
     if not far_below(mean, z, health.count, mass):
@@ -242,7 +242,7 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
     for row in health.by_action:
         if row.z is not None and row.z < -FAR and row.count:
             rare.append((row.z, row))
-    if not rare or health.thinned:
+    if not rare or health.thinned or health.allowed_error:
         return
     rare.sort(key=lambda one: one[0])
     named = [f"{label_text(row.action)}: {row.mean_inverse:.3g}" for _, row in rare[:3]]
@@ -259,7 +259,7 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
 def _set_sizes(health: Health) -> Iterator[HealthFinding]:
     """Weights are wrong for some numbers of eligible actions."""
     for row in health.by_size:
-        if row.z is None or abs(row.z) < FAR or health.thinned:
+        if health.thinned or row.z is None or not _far(row.z, health):
             continue
         span = f"{row.least} to {2 * row.least - 1} eligible actions"
         if row.least == 1:
@@ -288,7 +288,7 @@ def _set_sizes(health: Health) -> Iterator[HealthFinding]:
 def _item_ages(health: Health) -> Iterator[HealthFinding]:
     """Weights are wrong for actions of some ages."""
     for row in health.by_age:
-        if row.z is None or abs(row.z) < FAR or health.thinned:
+        if health.thinned or row.z is None or not _far(row.z, health):
             continue
         start = (
             f"actions first eligible {100 * row.least:g} % of the log ago or more have a mean "
@@ -302,6 +302,11 @@ def _item_ages(health: Health) -> Iterator[HealthFinding]:
         else:
             text = f"{start}: those with small propensities did not turn up, or they are too large"
             yield _finding("item-age", "note", text)
+
+
+def _far(z: float, health: Health) -> bool:
+    """Return whether a mean weight is far from 1; below 1 a declared error explains it."""
+    return z >= FAR or (z <= -FAR and not health.allowed_error)
 
 
 def _position_bias(health: Health) -> Iterator[HealthFinding]:
@@ -338,7 +343,7 @@ def _many_positions(health: Health) -> Iterator[HealthFinding]:
 
 def _position_weights(health: Health) -> Iterator[HealthFinding]:
     """Weights are wrong at some positions."""
-    rows = [x for x in health.by_position if abs(x.weight_z or 0.0) >= FAR]
+    rows = [x for x in health.by_position if _far(x.weight_z or 0.0, health)]
     if not rows:
         return
     row = max(rows, key=lambda x: x.weight_z or 0.0)
