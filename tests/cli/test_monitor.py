@@ -376,3 +376,17 @@ def test_notes_name_the_policy_that_they_are_about(piwo: Command) -> None:
     ran = piwo("monitor", "0.csv", *OPTIONS, "--policy", "constant:A")
     assert "note: constant:B: the mean weight is 0." in ran.out
     assert "constant:A: the mean weight" not in ran.out
+
+
+def test_without_a_log_options_that_the_state_contradicts_are_refused(piwo: Command) -> None:
+    rows(1).to_csv("0.csv", index=False)
+    piwo("monitor", "0.csv", *OPTIONS, "--deadline", "30d")
+    shown = ("monitor", "--state", "m.piwo")
+    refused(piwo(*shown, "--deadline", "20d"), "--deadline was 30d, got 20d")
+    refused(piwo(*shown, "--at-least", "0.1"), "--at-least was none, got 0.1")
+    refused(piwo(*shown, "--delta", "0.1"), "--delta was 0.05, got 0.1")
+    refused(piwo(*shown, "--date", "2026-11-02"), "--date is of a look")
+    refused(piwo(*shown, "--all-new"), "--all-new is of a look")
+    refused(piwo(*shown, "--policy", "constant:A"), "is of the policies constant:B, got constant:A")
+    # what agrees may stand there, as in the command of a look
+    assert piwo(*shown, "--policy", "constant:B", "--deadline", "30d").code in (0, 1)

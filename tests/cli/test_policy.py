@@ -219,3 +219,16 @@ def test_exploring(piwo, greedy: Path, tmp_path: Path) -> None:
         2,
         "piwo: error: --epsilon is 1.5, expected 0 to 1\n",
     )
+
+
+@pytest.mark.parametrize("name", ["shown.parquet", "shown.tsv", "shown.csv.gz"])
+def test_decisions_are_not_written_under_a_name_of_another_format(
+    piwo, uniform: Path, name: str
+) -> None:
+    done = piwo("policy", "act", uniform, "contexts.csv", "--out", name)
+    assert (done.code, done.out) == (2, "")
+    assert "written as CSV or lines of JSON" in done.err
+    assert not Path(name).exists()
+    assert (
+        piwo("policy", "act", uniform, "contexts.csv", "--out", name, "--format", "csv").code == 0
+    )

@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import piwo
+from piwo.logs.features import list_matrix
 
 
 def make_log(n=2000, seed=0, **roles):
@@ -257,3 +259,19 @@ def test_what_a_declared_class_contains():
     (other,) = piwo.oracles.Exhaustive(choices[:1, ::-1]).candidates(log)
     assert not rows.contains(other)
     assert not piwo.oracles.Ridge().contains(constant)
+
+
+def test_a_context_of_empty_lists_is_refused():
+    table = {"action": ["a", "b"] * 50, "reward": [1.0, 0.0] * 50, "propensity": [0.5] * 100}
+    for lists in ([[]] * 100, [[], [1.0]] * 50):
+        column = pa.array(lists, pa.list_(pa.float64()))
+        log = piwo.read(pa.table({**table, "x": column}), context="x")
+        with pytest.raises(piwo.DataError, match="no numbers to learn from"):
+            piwo.PIWO(certificate=None).fit(log)
+
+
+def test_lists_of_no_numbers_are_a_matrix_without_columns():
+    lists = pa.array([[], []], pa.list_(pa.float64()))
+    matrix, missing = list_matrix(lists, "x", 0)
+    assert matrix.shape == (2, 0)
+    assert not missing.any()

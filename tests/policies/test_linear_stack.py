@@ -92,3 +92,30 @@ def test_policies_without_the_same_action_take_over_from_each_other():
     X = np.random.default_rng(5).normal(size=(1000, 3))
     for codes, policy in zip(LinearStack(near).choose(X), near, strict=True):
         assert (codes == policy.choose(X)).all()
+
+
+def test_a_context_that_is_no_number_is_refused_by_its_row():
+    X = np.random.default_rng(6).normal(size=(700, 17))
+    for wrong in (np.nan, np.inf):
+        X[613, 3] = wrong
+        with pytest.raises(piwo.DataError, match="row 613: a score is"):
+            LinearStack(stack(P=3000, K=2)).choose(X)
+
+
+def test_policies_without_context_are_decided_by_their_intercepts():
+    policies = [LinearGreedy(np.zeros((2, 0)), b, ["a", "b"]) for b in ([0, 1], [1, 0])]
+    assert LinearStack(policies).choose(np.zeros((3, 0))).tolist() == [[1] * 3, [0] * 3]
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_beyond_the_largest_number_are_those_of_the_policies():
+    # the mean score of the second action overflows, that of a row with 0 does not
+    policies = [
+        LinearGreedy([[0.0], [-1e10 * sign]], [-1.0, 0.0], ["a", "b"]) for sign in (1, 1 + 1e-9)
+    ]
+    X = np.array([[1e300], [0.0], [1e290]])
+    found = LinearStack(policies).choose(X)
+    assert found.tolist() == [policy.choose(X).tolist() for policy in policies]
+    assert found[0].tolist() == [0, 1, 0]
+    with pytest.raises(piwo.DataError, match="row 0: a score is inf"):
+        LinearStack([LinearGreedy([[0.0], [1e10]], [0.0, 0.0], ["a", "b"])]).choose(X)

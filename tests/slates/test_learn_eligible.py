@@ -97,3 +97,20 @@ def test_scores_are_those_of_a_regression_over_the_rows_where_an_item_is_eligibl
             assert learned.coef[place, code, 0] == pytest.approx(slope, rel=1e-9)
             level = g.mean() - slope * x.mean()
             assert learned.intercept[place, code] == pytest.approx(level, rel=1e-9)
+
+
+def test_a_slot_that_no_row_to_learn_from_fills_is_named() -> None:
+    made = world(200, 0)
+    longest = made["could"].index(next(x for x in made["could"] if len(x) > 2))
+    for name in ("shown", "clicks"):
+        made[name] = [x if i == longest else x[:1] for i, x in enumerate(made[name])]
+    read = {"slate": "shown", "rewards": "clicks", "eligible": "could", "context": "young"}
+    log = slates.read(made, behavior=Uniform(ITEMS), **read)
+    refused = []
+    for seed in range(8):
+        try:
+            slates.learn(log, random_state=seed)
+        except piwo.DataError as error:
+            refused.append(str(error))
+    assert 0 < len(refused) < 8
+    assert all("to learn from fills slot 2" in one for one in refused)

@@ -416,3 +416,10 @@ def test_slates_of_all_items_need_a_target_that_shows_each_once() -> None:
         found = slates.evaluate(log, target, estimator="pseudo-inverse")
         assert found.value is not None
         assert "can show every slate" in found.assumption
+
+
+def test_values_beyond_the_largest_number_are_refused() -> None:
+    table = {"s": [["a", "b"], ["b", "a"]], "r": [[1e308, 0.0]] * 2, "p": [[0.5, 1.0]] * 2}
+    log = slates.read(table, slate="s", rewards="r", propensities="p", reward_range=(0, 1e308))
+    with pytest.raises(UsageError, match=r"worth 2 times 1e\+308, more than a number"):
+        slates.evaluate(log, TARGET, estimator="cascade")

@@ -213,3 +213,53 @@ def test_vowpal_wabbit_itself_reads_changing_actions(tmp_path: Path) -> None:
     workspace = tool.Workspace(f"--ccb_explore_adf --dsjson -d {tmp_path / 'again.dsjson'} --quiet")
     assert workspace.get_weighted_examples() == 3
     workspace.finish()
+
+
+def test_declared_actions_that_no_decision_offers_cannot_be_shown(tmp_path: Path) -> None:
+    offers = (["tea", "pie"], ["pie", "tea"])
+    chosen = ((outcome([0], [0.5], -1),), (outcome([0], [0.5], 0),))
+    dsjson = lines(tmp_path / "log.dsjson", *events(*offers, outcomes=chosen))
+    block = "ccb shared |\nccb action |a id={}\nccb action |a id={}\nccb slot 0:{}:0.5 |\n"
+    content = "\n".join(block.format(*x, cost) for x, cost in zip(offers, (-1, 0), strict=True))
+    vw = text(tmp_path / "log.vw", content)
+    for path, items in ((dsjson, "id"), (vw, "a/id")):
+        log = quiet(path, items_label=items, actions=["tea", "pie", "soup"])
+        assert [row["eligible"] for row in columns(log)] == list(offers)
+        # each is shown in half of the cases: soup cannot be
+        found = evaluate(log, Uniform(log.actions), estimator="cascade")
+        assert found.value == pytest.approx((1 + 0) / 2)
+        assert found.mean_weight == pytest.approx(1.0)
+
+
+def test_actions_of_slates_that_move_to_another_slot_are_eligible_there(tmp_path: Path) -> None:
+    offers = (["tea", "pie", "cake", "soup"], ["cake", "soup", "tea", "pie"])
+    made, blocks = [], []
+    for names in offers:
+        event = slates(-1, outcome([0], [0.5]), outcome([0], [0.5]))
+        block = ["slates shared -1 |"]
+        for entry, name in zip(event["c"]["_multi"], names, strict=True):
+            entry["id"] = name
+            block.append(f"slates action {entry['_slot_id']} |a id={name}")
+        made.append(event)
+        blocks.append("\n".join([*block, "slates slot 0:0.5 |", "slates slot 0:0.5 |", ""]))
+    dsjson = lines(tmp_path / "log.dsjson", *made)
+    vw = text(tmp_path / "log.vw", "\n".join(blocks))
+    for path, items in ((dsjson, "id"), (vw, "a/id")):
+        log = quiet(path, items_label=items)
+        assert [row["eligible"] for row in columns(log)] == [
+            [names[:2], names[2:]] for names in offers
+        ]
+        # tea and cake, then cake and tea, as both were shown: the weights are 4
+        assert evaluate(log, Deterministic(["tea", "cake"])).value == pytest.approx(4.0)
+    # the same lists in the same slots are no change
+    assert (
+        quiet(lines(tmp_path / "one.dsjson", *made[:1] * 2), items_label="id").columns.eligible
+        is None
+    )
+
+
+def test_numbers_that_a_line_cannot_hold_exactly_are_no_names(tmp_path: Path) -> None:
+    content = "ccb shared |\nccb action |a id:9007199254740993\nccb action |a id:2\n"
+    path = text(tmp_path / "log.vw", content + "ccb slot 0:0:0.5 |\n")
+    with pytest.raises(DataError, match="neither text nor a whole number"):
+        read_vw(path, items_label="a/id")

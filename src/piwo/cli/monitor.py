@@ -119,6 +119,7 @@ def monitor(
     units = shown.units
     if not log:
         history = WatchHistory.load(state)
+        _require_same(history, state, date, all_new, settings, policies)
         facts = {"state": str(state), **_facts(history, units)}
         return _answer(history, facts, html, units, _next_step(history))
     with locked(state):
@@ -147,6 +148,40 @@ def monitor(
     facts = {"log": log_facts(rows, history.last.added), "state": str(state)}
     following = _next_step(history, log, policies, columns)
     return _answer(history, {**facts, **_facts(history, units)}, html, units, following)
+
+
+def _require_same(
+    history: WatchHistory,
+    state: Path,
+    date: str | None,
+    all_new: bool,
+    settings: WatchOptions,
+    policies: PolicyOptions,
+) -> None:
+    """Raise for options that say something else than a state that is shown without a log."""
+    if date is not None or all_new:
+        raise UsageError(
+            f"{'--all-new' if date is None else '--date'} is of a look, which takes rows; name the "
+            "log, or leave it out to see the last look"
+        )
+    watched = [one.name for one in history.last.policies]
+    for name in [*(policies.policy or []), *policies.columns]:
+        if name not in watched:
+            raise UsageError(
+                f"{visible(state)} is of the policies {', '.join(map(visible, watched))}, got "
+                f"{visible(name)}; leave out what is not of it"
+            )
+    pairs = {
+        "deadline": (history.deadline, _deadline_of(settings.deadline)),
+        "at-least": (history.at_least, settings.at_least),
+        "delta": (history.delta, None if settings.delta == DEFAULT_WATCH.delta else settings.delta),
+    }
+    for option, (was, given) in pairs.items():
+        if given not in (None, was):
+            raise UsageError(
+                f"{visible(state)}: --{option} was {'none' if was is None else was}, got {given}; "
+                "settings are fixed before the first look: leave it out"
+            )
 
 
 def _read(

@@ -219,6 +219,7 @@ def act(
             f"--format got {format!r}, but --json prints the decisions in its document; "
             "leave one of them out, or write the decisions to a file (--out)"
         )
+    _check_ending(out, format)
     if piwo.slates.is_slate_file(file):
         if items is not None:
             lost = argument("items")
@@ -254,6 +255,16 @@ def act(
         "propensity": chosen.propensities.tolist(),
     }
     return _written(decided, file, format, out, in_document=output.json)
+
+
+def _check_ending(out: Path | None, format: Literal["csv", "jsonl"] | None) -> None:  # noqa: A002
+    """Raise for a file whose name promises what is not written, unless the format was typed."""
+    ending = "" if out is None else out.suffix.lower()
+    if format is None and ending in _OTHER_ENDINGS:
+        raise UsageError(
+            f"--out got {visible(out)}, and decisions are written as CSV or lines of JSON; give a "
+            "name that ends in .csv or .jsonl, or say which (--format)"
+        )
 
 
 def _listed(table: pa.Table, eligible: str | None) -> pa.Array | None:
@@ -301,6 +312,7 @@ def _slates(
     return decided | dict(zip(_SLATE_COLUMNS, columns, strict=True))
 
 
+_OTHER_ENDINGS = (".parquet", ".pq", ".tsv", ".gz", ".zst", ".zip", ".vw", ".dsjson", ".piwo")
 _SLATE_COLUMNS = ("slate", "propensities", "marginals")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from piwo import bounds
+from piwo.errors import DataError
 from piwo.estimators.forward_model import forward_model
 from piwo.logs.log import Log
 from piwo.oracles import Oracle
@@ -70,6 +71,11 @@ def settle(score: Score, oracle: Oracle, log: Log, delta: float) -> tuple[list[S
     else:
         # for linear policies gamma = sqrt(d / n)
         assert log.features is not None
+        if log.features.width == 0:
+            raise DataError(
+                f"the context of {log.name} has no numbers to learn from, as its lists are empty "
+                "in the first row; give lists of one length, or name other columns"
+            )
         gamma, formula = bounds.gamma_linear(len(log), log.features.width), "sqrt(d/n)"
         source = "what the paper uses with IX and linear policies"
     return [score.at_gamma(gamma)], f"{name} = {_in_words(score, formula)}, {source}"

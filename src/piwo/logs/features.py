@@ -278,7 +278,7 @@ def list_matrix(
     matrix = np.full((len(values), size), np.nan)
     if wrong.any():
         values = values.filter(pa.array(~wrong))
-    matrix[~wrong] = _numbers(values.flatten(), column).reshape(-1, size)
+    matrix[~wrong] = _numbers(values.flatten(), column).reshape(len(values), size)
     return matrix, wrong
 
 

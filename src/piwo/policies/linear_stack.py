@@ -11,6 +11,7 @@ import numpy.typing as npt
 from piwo.checks import check_kind, check_listed
 from piwo.errors import UsageError
 from piwo.logs.batch import Floats
+from piwo.logs.foreign import RowError
 from piwo.policies.blocks import spread
 from piwo.policies.linear import LinearGreedy
 
@@ -98,7 +99,9 @@ class LinearStack:
         single = _single_precision(self._coef, self._intercept, context)
         step = max(256, _CHOICES // len(self))
         return spread(
-            len(context), step, lambda rows: use(rows, self._choices(context[rows], single))
+            len(context),
+            step,
+            lambda rows: use(rows, self._choices(context[rows], single, rows.start)),
         )
 
     def choose(self, X: Any) -> npt.NDArray[np.int32]:
@@ -167,7 +170,8 @@ class LinearStack:
         total = sum(self._blocks(X, credit), np.zeros(len(self._different)))
         return np.asarray((total / max(len(X), 1))[self._of])
 
-    def _choices(self, x: Floats, single: tuple[Any, ...]) -> npt.NDArray[np.int32]:
+    def _choices(self, x: Floats, single: tuple[Any, ...], start: int) -> npt.NDArray[np.int32]:
+        """Return the codes of the different policies, (P', m), of rows from number `start` on."""
         from piwo.policies.kernels import choose_many
 
         codes = np.empty((len(self._different), len(x)), np.int32)
@@ -175,7 +179,10 @@ class LinearStack:
         choose_many(*arguments)
         if codes.size and codes.min() < 0:
             p, row = np.argwhere(codes < 0)[0].tolist()
-            self._different[p].decide(x[row : row + 1], 1)  # raises an error that describes the row
+            try:
+                self._different[p].decide(x[row : row + 1], 1)  # raises: a score is no number
+            except RowError as wrong:
+                raise wrong.after(start + row) from None
         return codes
 
 
@@ -192,14 +199,20 @@ def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple
     from piwo.policies.kernels import nearest
 
     shift, scale = _frame(context)
-    weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
-    weights, constant, second = _divided(*_centered(weights, constant))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        weights, constant, first = _divided(coef * scale, intercept + coef @ shift)
+        weights, constant, second = _divided(*_centered(weights, constant))
+    # Beyond the largest number: such policies are decided in double precision.
+    huge = ~np.isfinite(weights).all(axis=(1, 2))
+    huge |= (np.isfinite(intercept) & ~np.isfinite(constant)).any(axis=1)
+    weights[huge], constant[huge] = 0.0, 0.0
     # |fl(w'x + b) - (w'x + b)| <= (d + 2) eps |(w, b)| |(x, 1)|, for each of two actions, and
     # |b| <= 1
     norms = np.sqrt((weights * weights).sum(axis=2).max(axis=1) + 1.0)
     slack = 2.0 * (len(shift) + 4) * np.finfo(np.float32).eps * norms
     near, drift = np.empty(len(coef), np.int64), np.empty(len(coef))
     nearest(weights, constant, _WINDOW, near, drift)
+    slack[huge], drift[huge] = np.inf, np.inf
     spare = np.full((len(coef), 1), -np.inf)
     return (
         first * second,
@@ -216,7 +229,7 @@ def _single_precision(coef: Floats, intercept: Floats, context: Floats) -> tuple
 def _divided(coef: Floats, intercept: Floats) -> tuple[Floats, Floats, Floats]:
     """Return each policy divided by its largest coefficient, and that coefficient, (P,)."""
     finite = np.where(np.isfinite(intercept), intercept, 0.0)
-    size = np.maximum(np.abs(coef).max(axis=(1, 2)), np.abs(finite).max(axis=1))
+    size = np.maximum(np.abs(coef).max(axis=(1, 2), initial=0.0), np.abs(finite).max(axis=1))
     size = np.where(size > 0, size, 1.0)
     return coef / size[:, None, None], intercept / size[:, None], size
 
@@ -237,4 +250,6 @@ def _frame(x: Floats) -> tuple[Floats, Floats]:
     some = x[:: max(1, len(x) // _FRAME)]
     with np.errstate(over="ignore", invalid="ignore"):
         shift, scale = some.mean(axis=0), some.std(axis=0)
+    # rows with NaN or infinite numbers are decided in double precision
+    shift = np.where(np.isfinite(shift), shift, 0.0)
     return shift, np.where((scale > 0) & (scale < np.inf), scale, 1.0)

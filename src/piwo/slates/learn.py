@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from piwo.checks import check_kind
-from piwo.errors import UsageError
+from piwo.errors import DataError, UsageError
 from piwo.learners import PIWO
 from piwo.messages import argument
 from piwo.oracles import Oracle, Ridge
@@ -70,7 +70,7 @@ def learn(
         A `LearnedSlate`: the `GreedySlate`, and its `SlateEvaluation` ("independent").
 
     Raises:
-        DataError: for rows that break a rule.
+        DataError: for rows that break a rule, and for a slot that no row to learn from fills.
         UsageError: if the log lacks rewards of slots or marginal propensities, or has fewer actions
             than slots.
 
@@ -109,6 +109,12 @@ def learn(
     features, coef, intercept = None, [], []
     for position in range(1, log.slots + 1):
         rows = parts.train.position(position)
+        if len(rows) == 0:
+            raise DataError(
+                f"none of the {parts.train_rows:,} rows to learn from fills slot {position}, so "
+                "that nothing can be learned of it; leave out slates of so many slots, or give "
+                f"another {argument('holdout')} or {argument('random_state')}"
+            )
         if features is not None:
             # one encoding of the context for all positions
             rows = replace(rows, declared_features=features)

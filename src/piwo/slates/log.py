@@ -160,9 +160,16 @@ class SlateLog:
     @property
     def scale(self) -> float:
         """The largest value of a slate; with unbounded rewards the sum of the position weights."""
-        if self.bounded:
-            return self.most * self.largest
-        return self.most
+        if not self.bounded:
+            return self.most
+        found = self.most * self.largest
+        if not math.isfinite(found):
+            raise UsageError(
+                f"a slate can be worth {self.most:g} times {self.largest:g}, more than a number of "
+                f"64 bits can say; give rewards in a larger unit, and their "
+                f"{argument('reward_range')}"
+            )
+        return found
 
     def __len__(self) -> int:
         unit = self.columns.unit

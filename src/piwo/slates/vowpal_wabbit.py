@@ -104,7 +104,7 @@ def read_dsjson(
         raise UsageError(f"{argument('on_error')} is {on_error!r}, expected 'raise' or 'skip'")
     known = _checked(actions, reward_range, logger, items_label)
     files, context = files_and_context(paths, context)
-    lowest, labels = float(reward_range[0]), _labels(known, items_label)
+    lowest, labels = float(reward_range[0]), None if known is None else known.labels
     events = dsjson_slates(files, context, labels, lowest, on_error == "skip", items_label)
     return _log(events, context, known, reward_range, position_weights, logger)
 
@@ -173,7 +173,7 @@ def read_vw(
         made = pa.array(features, pa.large_string())
         return hashed_places(column, made, encoding.hash_size)
 
-    lowest, labels = float(reward_range[0]), _labels(known, items_label)
+    lowest, labels = float(reward_range[0]), None if known is None else known.labels
     events = vw_slates(files, context, labels, lowest, places, hash_size, items_label)
     return _log(events, context, known, reward_range, position_weights, logger)
 
@@ -190,11 +190,6 @@ def _checked(actions: Any, reward_range: Any, logger: Any, items_label: Any) -> 
     if actions is None or isinstance(actions, Actions):
         return actions
     return Actions(actions)
-
-
-def _labels(known: Actions | None, items_label: str | None) -> Sequence[Any] | None:
-    """Return the labels of numbers; None: without, or a feature is the label."""
-    return None if known is None or items_label is not None else known.labels
 
 
 def _log(

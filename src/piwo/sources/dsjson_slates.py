@@ -213,7 +213,8 @@ def dsjson_slates(
     Args:
         files: their paths.
         context: paths inside `c`, parts separated by "/".
-        labels: of the actions in the order of `c._multi`; None: 0, 1, ..., K - 1, or names.
+        labels: of the actions in the order of `c._multi`, or with `items_label` in any order; None:
+            0, 1, ..., K - 1, or the names that are found.
         lowest: the least reward, which is counted as 0.
         skip_broken: count lines of broken JSON instead of raising.
         items_label: path inside the entries of `c._multi` of what names the action.
@@ -226,7 +227,9 @@ def dsjson_slates(
     """
     check_context(context)
     lines = EventLines(tuple(files), tuple(context), _layout(items_label), skip_broken)
-    events = _Events(lines, lowest, items_label)
+    names = None if items_label is None else Names(labels)
+    labels = labels if names is None else None
+    events = _Events(lines, lowest, items_label, names)
     raw = spooled(events, events.columns)
     whose = "the longest event" if events.changing else "every event"
     require_labels(labels, events.count, lines.name, whose)
@@ -263,7 +266,9 @@ def dsjson_slates(
 class _Events:
     """The events of files, read once, by `spooled`; also their only fragment."""
 
-    def __init__(self, lines: EventLines, lowest: float, items_label: str | None) -> None:
+    def __init__(
+        self, lines: EventLines, lowest: float, items_label: str | None, names: Names | None
+    ) -> None:
         self.lines, self.lowest, self.items_label, self.start = lines, lowest, items_label, 0
         self.name = lines.name
         own = ("slate", "earned", "propensities", COUNT, "pdrop", "event")
@@ -272,7 +277,7 @@ class _Events:
         self.form: str | None = None
         self.sizes: set[int] = set()
         """The numbers of actions that events have."""
-        self.names = None if items_label is None else Names()
+        self.names = names
         self.entries = Entries()
         self.slotted = False
         """Whether a slot cannot show an action that is not shown above it; or slates change."""
@@ -373,6 +378,9 @@ class _Events:
         if self.names is not None:
             listed = events["names"].combine_chunks()
             kinds = pc.unique(events["kinds"].combine_chunks().flatten())
-            self.names.add(listed, set(kinds.to_pylist()) <= set(_WHOLE))
+            slots: list[int] = []
+            if self.form is not None and not self.by_slot and not self.others:
+                slots = [int(x) for x in self.form.partition(" ")[2].split(",")]
+            self.names.add(listed, set(kinds.to_pylist()) <= set(_WHOLE), slots)
             arrays.append(listed)
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))

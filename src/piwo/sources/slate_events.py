@@ -77,33 +77,50 @@ class SlateEvents:
 class Names:
     """The names that events give their actions, by one feature of each.
 
+    Args:
+        declared: labels that actions can have; an event that lacks one has actions of its own.
+
     >>> names = Names()
     >>> names.add(pa.array([["7", "12"], ["12", "7"]]), True)
     >>> names.labels, names.changing
     ((7, 12), False)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, declared: Sequence[Any] | None = None) -> None:
         self.whole = True
         """Whether all are whole numbers."""
+        self._declared = set(map(str, declared or ()))
         self._found: set[str] = set()
         self._sizes: set[int] = set()
+        self._slots: dict[str, int] = {}
+        """Name -> the slot that the action is of (slates)."""
+        self._moved = False
+        """Whether an action is of one slot here, and of another there."""
 
-    def add(self, names: pa.Array, whole: bool) -> None:
+    def add(self, names: pa.Array, whole: bool, slots: Sequence[int] = ()) -> None:
         """Take in the names of some events.
 
         Args:
             names: a list of text for each event, none of them twice.
             whole: whether all are whole numbers.
+            slots: of slates, the slot of each action of an event, if all have the same; empty: of
+                ccb, or they differ.
         """
+        if slots:
+            flat = names.flatten()
+            for place, slot in enumerate(slots):
+                here = pc.unique(flat.take(pa.array(range(place, len(flat), len(slots)))))
+                for name in here.to_pylist():
+                    self._moved |= self._slots.setdefault(name, slot) != slot
         self._found.update(pc.unique(names.flatten()).to_pylist())
         self._sizes.update(pc.unique(pc.list_value_length(names)).to_pylist())
         self.whole = self.whole and whole
 
     @property
     def changing(self) -> bool:
-        """Whether not every event has the same names, in any order."""
-        return len(self._sizes) > 1 or len(self._found) > max(self._sizes)
+        """Whether not every event has all names, in any order, and those of slates in one slot."""
+        all_names = self._found | self._declared
+        return len(self._sizes) > 1 or len(all_names) > max(self._sizes) or self._moved
 
     @property
     def labels(self) -> tuple[Any, ...]:

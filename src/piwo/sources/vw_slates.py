@@ -36,6 +36,8 @@ _DIGITS = 10
 """Numbers of actions and slots have fewer digits."""
 _SLOTS = 8
 """Slots that a row is taken to have, to cut batches."""
+_LARGEST = 2**53
+"""Below it float64 has every whole number."""
 _TOLERANCE = 1e-4
 """How far the probabilities of a slot may be from the sum 1: they are printed with six digits."""
 
@@ -112,8 +114,8 @@ def vw_slates(
     Args:
         files: their paths.
         context: features of the shared line, as in `vw_source`.
-        labels: of the action lines; their features may change then. None: 0, 1, ..., K - 1, or
-            names.
+        labels: of the action lines; their features may change then. With `items_label` in any
+            order. None: 0, 1, ..., K - 1, or the names that are found.
         lowest: the least reward, which is counted as 0.
         places: hashes the features of "namespace/*" into `hash_size` columns.
         hash_size: their number.
@@ -126,7 +128,9 @@ def vw_slates(
     check_context(context)
     features = FeatureColumns(tuple(context), places, hash_size)
     name_of_line = None if items_label is None else _NameOfLine(items_label, places, hash_size)
-    rows = _Rows(tuple(files), labels, lowest, features, name_of_line)
+    names = None if name_of_line is None else Names(labels)
+    labels = labels if names is None else None
+    rows = _Rows(tuple(files), labels, lowest, features, name_of_line, names)
     raw = spooled(rows, rows.columns, skipped=rows.counts)
     whose = "the longest event" if rows.changing else "every event"
     require_labels(labels, rows.most, rows.name, whose)
@@ -135,7 +139,6 @@ def vw_slates(
         return [record[name] for name in features.columns]
 
     by_slot = rows.kind == "ccb"
-    names = rows.names
     columns = Finished(
         raw, by_slot, rows.changing, rows.of_slots, labels, names, features.columns, of_others
     )
@@ -170,7 +173,8 @@ class _NameOfLine:
             if value is None:
                 raise BrokenLineError(f"has an action line without {self._where},")
             if not isinstance(value, str):
-                if not value.is_integer():
+                # larger ones are not exact
+                if not (value.is_integer() and abs(value) < _LARGEST):
                     raise BrokenLineError(
                         f"has an action line with neither text nor a whole number in {self._where},"
                     )
@@ -192,6 +196,7 @@ class _Rows:
     lowest: float
     context: FeatureColumns
     name_of_line: _NameOfLine | None
+    names: Names | None
     counts: Counter[str] = field(default_factory=Counter)
     faults: Faults = field(default_factory=lambda: Faults("vw: an event"))
     start = 0
@@ -204,9 +209,6 @@ class _Rows:
 
     narrow: bool = False
     """Whether a slot of ccb cannot show an action that is not shown above it."""
-
-    def __post_init__(self) -> None:
-        self.names = None if self.name_of_line is None else Names()
 
     @property
     def changing(self) -> bool:
@@ -313,7 +315,10 @@ class _Rows:
         if self.names is not None:
             assert self.name_of_line is not None
             listed = pa.array([slate.names for slate in found], pa.list_(pa.string()))
-            self.names.add(listed, self.name_of_line.whole)
+            slots: Sequence[int] = ()
+            if self.first is not None and self.kind == "slates" and not self.others:
+                slots = self.first.owners
+            self.names.add(listed, self.name_of_line.whole, slots)
             arrays.append(listed)
         arrays += self.context.taken()
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
