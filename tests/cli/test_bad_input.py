@@ -234,7 +234,11 @@ def test_a_policy_that_is_no_policy(piwo, small: Path, roles) -> None:
     [
         (["evaluate", "--polcy", "uniform"], ["--polcy", "--policy"]),
         (["evalute"], ["evalute", "evaluate"]),
-        (["evaluate"], ["--log"]),
+        (["evaluate"], ["piwo evaluate needs LOG: files, globs"]),
+        (["policy", "show"], ["piwo policy show needs FILE: a policy file; see --help"]),
+        (["join", "a.csv"], ["piwo join needs OUTCOMES: a file, a glob or a query"]),
+        (["monitor", "LOG"], ["piwo monitor needs --state: file with the sums"]),
+        (["report", "LOG", "--out"], ["piwo report: there is no value after --out; see"]),
         (["check", "LOG", "--propensty", "p"], ["--propensty", "--propensity"]),
         (["evaluate", "LOG", "--policy", "uniform", "--delta", "x"], ["--delta", '"x"']),
         (["evaluate", "LOG", "--policy", "uniform", "--delta", "1.5"], ["delta", "1.5"]),
@@ -301,7 +305,7 @@ def test_a_policy_that_is_no_policy(piwo, small: Path, roles) -> None:
         (["policy", "act", "p.piwo", "small.csv", "--out", "a\0b.csv"], ["--out", "NUL"]),
         (["policy", "show", "nowhere.piwo"], ["nowhere.piwo", "No such file"]),
         (["policy", "atc", "p.piwo"], ["atc", "act"]),
-        (["policy", "act", "p.piwo"], ["--contexts"]),
+        (["policy", "act", "p.piwo"], ["piwo policy act needs CONTEXTS: file"]),
     ],
 )
 def test_wrong_usage(piwo, small: Path, roles, words, says) -> None:

@@ -44,6 +44,19 @@ def day(table: pd.DataFrame, number: int) -> pd.DataFrame:
     return table.iloc[number * DAY : (number + 1) * DAY]
 
 
+def test_a_state_without_policies_says_which_it_was_started_with(piwo: Command) -> None:
+    table = rows(2)
+    day(table, 0).to_csv("a.csv", index=False)
+    day(table, 1).to_csv("b.csv", index=False)
+    first = piwo("monitor", "a.csv", "--state", "m.piwo")
+    assert "no policy was named; give --policy" in first.err
+    piwo("monitor", "a.csv", *OPTIONS)
+    ran = piwo("monitor", "b.csv", "--state", "m.piwo")
+    assert ran.code == 2
+    assert "no policy was named, and m.piwo was started with constant:B; name" in ran.err
+    assert len(library.evaluation.WatchHistory.load("m.piwo").looks) == 1
+
+
 def test_a_file_a_day_and_a_log_that_grows_give_the_same_looks(
     piwo: Command, tmp_path: Path
 ) -> None:

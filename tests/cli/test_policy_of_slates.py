@@ -41,7 +41,7 @@ def test_show(piwo, file: Path) -> None:
     ran = piwo("policy", "show", file)
     assert (ran.code, ran.err) == (0, "")
     assert "kind         slates, fixed" in ran.out
-    assert "estimate its value: piwo slates LOG --policy FILE" in ran.out
+    assert f"estimate its value: piwo slates LOG --policy {file}" in ran.out
     document = piwo("policy", "show", file, "--json").document
     assert (document["actions"], document["slots"]) == (["b", "a"], 2)
     assert document["certificate"] is None

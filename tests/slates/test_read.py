@@ -83,7 +83,7 @@ def test_what_the_declared_logger_cannot_show_is_refused() -> None:
     [
         ({"reward": "rs"}, "expected one of reward .* got both"),
         ({"rewards": None}, "expected one of reward .* got neither"),
-        ({"propensities": None}, "expected the logger's probabilities .* got neither"),
+        ({"propensities": None}, "expected the logger's probabilities .* got none"),
         ({"behavior": slates.Uniform(["a"])}, "expected the logger's probabilities .* got both"),
         ({"reward_range": (-1, 1)}, r"expected \(0, hi\)"),
         ({"position_weights": [1.0, -1.0]}, "position_weights is"),
@@ -331,7 +331,9 @@ def test_actions_that_were_never_logged_are_said() -> None:
     ],
 )
 def test_labels_that_the_log_does_not_know_are_refused(policy: slates.SlatePolicy) -> None:
-    message = r"has 1 actions that the log's list of 2 lacks: 'z'; pass actions=\[\.\.\.\] with"
+    message = (
+        r"the log's list of 2 actions lacks 1 of the policy's: 'z'; pass actions=\[\.\.\.\] with"
+    )
     with pytest.raises(UsageError, match=message):
         slates.evaluate(read(), policy)
     with pytest.raises(UsageError, match=message):
@@ -377,7 +379,7 @@ def test_actions_that_the_logger_may_show_count_in_the_pseudo_inverse() -> None:
     assert found.value is not None
     assert found.lower is not None
     target = slates.Deterministic(["a", "y"])
-    with pytest.raises(UsageError, match="the policy has 1 actions that the log's list of 3 lacks"):
+    with pytest.raises(UsageError, match="the log's list of 3 actions lacks 1 of the policy's"):
         slates.evaluate(log, target, estimator="pseudo-inverse")
     declared = slates.read(
         table,

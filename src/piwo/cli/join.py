@@ -84,7 +84,9 @@ def join(
     decisions: Annotated[
         str, Parameter(help="A file, a glob or a query, one row a decision.", show=True)
     ],
-    outcomes: Annotated[str, Parameter(help="The same, one row an outcome.", show=True)],
+    outcomes: Annotated[
+        str, Parameter(help="A file, a glob or a query, one row an outcome.", show=True)
+    ],
     /,
     *,
     out: Annotated[

@@ -134,14 +134,12 @@ def _explained(cause: BaseException, words: Sequence[str]) -> str:
         words: the words after `piwo`, which messages of cyclopts quote.
     """
     # Not at the top, as the start of the command does without it: see `_parsed`.
-    from cyclopts import CycloptsError, UnknownOptionError
+    from cyclopts import CycloptsError
 
     if isinstance(cause, PiwoError):
         return str(cause)
     if isinstance(cause, CycloptsError):
-        text = str(cause)
-        if isinstance(cause, UnknownOptionError):
-            text = _unknown_option(cause) or text
+        text = _of_usage(cause)
         for word in words:
             text = text.replace(word, without_secrets(word))
         return f"{without_secrets(text).rstrip().rstrip('.')}; see --help"
@@ -158,6 +156,38 @@ def _explained(cause: BaseException, words: Sequence[str]) -> str:
         return f"{cause.strerror or cause}{place}; check the path"
     fault = f"{type(cause).__name__}: {without_secrets(cause)}"
     return f"unexpected {fault}; this is a bug in piwo, --debug shows where"
+
+
+def _of_usage(cause: Exception) -> str:
+    """Return what cyclopts says of the words, in piwo's words where they are clearer."""
+    from cyclopts import MissingArgumentError, UnknownOptionError
+
+    found = None
+    if isinstance(cause, UnknownOptionError):
+        found = _unknown_option(cause)
+    if isinstance(cause, MissingArgumentError):
+        found = _missing(cause)
+    return found or str(cause)
+
+
+def _missing(cause: Any) -> str | None:
+    """Return what a command lacks, by the name that its help has, and what it is.
+
+    Args:
+        cause: a `MissingArgumentError` of cyclopts.
+    """
+    one = cause.argument
+    if one is None:
+        return None
+    typed = " ".join(("piwo", *(cause.command_chain or ())))
+    if cause.keyword is not None:
+        return f"{typed}: there is no value after {cause.keyword}"
+    name = one.name
+    if one.index is not None:
+        # It is typed without its name.
+        name = name.lstrip("-").upper()
+    about = one.parameter.help or ""
+    return f"{typed} needs {name}: {about[:1].lower()}{about[1:]}"
 
 
 def _unknown_option(cause: Exception) -> str | None:

@@ -123,7 +123,7 @@ def monitor(
         facts = {"state": str(state), **_facts(history, units)}
         return _answer(history, facts, html, units, _next_step(history))
     with locked(state):
-        named = policies.named()
+        named = _named(policies, state)
         rows = _read(log, named, policies, columns, state)
         made: dict[str, Policy] = {}
         for name, one in named.items():
@@ -182,6 +182,21 @@ def _require_same(
                 f"{visible(state)}: --{option} was {'none' if was is None else was}, got {given}; "
                 "settings are fixed before the first look: leave it out"
             )
+
+
+def _named(policies: PolicyOptions, state: Path) -> dict[str, NamedPolicy]:
+    """Return the policies by the words that name them; a state says which it was started with.
+
+    Raises:
+        UsageError: as `PolicyOptions.named` does.
+    """
+    if state.exists() and not (policies.policy or policies.columns):
+        names = ", ".join(visible(one.name) for one in WatchHistory.load(state).last.policies)
+        raise UsageError(
+            f"no policy was named, and {visible(state)} was started with {names}; name the same "
+            "again (--policy, --policy-column)"
+        )
+    return policies.named()
 
 
 def _read(

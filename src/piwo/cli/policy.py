@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.certificates.certificate import Certificate
-from piwo.cli.answer import Answer
+from piwo.cli.answer import Answer, command_line
 from piwo.cli.log_options import whole
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import DataError, FileError, UsageError
@@ -127,7 +127,9 @@ def _show_slates(file: str) -> Answer:
     lines = [f"{visible(file)}: {type(policy).__name__}", *_fact_lines(facts)]
     if training is not None:
         lines += ["training", *_fact_lines(training)]
-    lines.append("no certificate; estimate its value: piwo slates LOG --policy FILE")
+    others = "on rows that it was not learned from: " if training is not None else ""
+    words = command_line(["piwo", "slates", "LOG", "--policy", file])
+    lines.append(f"no certificate; estimate its value: {others}{words}")
     document = {"rules": None, "certificate": None, "training": training}
     return Answer("\n".join(lines), {"policy": file, **facts, **document})
 

@@ -622,8 +622,8 @@ class Aligned(Policy):
             if len(unknown) > 5:
                 few += ", ..."
             raise UsageError(
-                f"the policy has {len(unknown)} actions that the log's list of "
-                f"{len(actions)} lacks: {few}; pass {argument('actions', '[...]')} "
+                f"the log's list of {len(actions)} actions lacks {len(unknown)} of the policy's: "
+                f"{few}; pass {argument('actions', '[...]')} "
                 "with every action that could have been taken, logged or not"
             )
         self.features = policy.features

@@ -92,8 +92,8 @@ class SlateEstimator:
         if self.negative and not (log.logger.independent or log.logger.ranks):
             raise UsageError(
                 f"{asked} needs a logger that draws slots independently "
-                f"({argument('independent', value=True)}, slates.Factored) or ranks uniformly "
-                f"({argument('behavior')}: slates.Uniform)"
+                f"({argument('independent', value=True)}) or ranks uniformly "
+                f"({argument('behavior')}: uniform)"
             )
         if self.negative and log.logger.ranks and log.columns.eligible is not None:
             raise UsageError(

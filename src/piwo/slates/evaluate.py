@@ -267,8 +267,8 @@ def check_target(log: SlateLog, policy: Any) -> None:
     lost = policy.unknown(log.actions)
     if lost:
         raise UsageError(
-            f"the policy has {len(lost)} actions that the log's list of {len(log.actions)} "
-            f"lacks: {few_of(lost)}; pass {argument('actions', '[...]')} with every action that "
+            f"the log's list of {len(log.actions)} actions lacks {len(lost)} of the policy's: "
+            f"{few_of(lost)}; pass {argument('actions', '[...]')} with every action that "
             "could have been shown, logged or not"
         )
     # of a longer order of preference the first eligible labels are shown

@@ -233,7 +233,7 @@ def _logger_of(
         listed = ", ".join(map(argument, ("propensities", "marginals", "slate_propensity")))
         raise UsageError(
             f"expected the logger's probabilities as columns (one or more of {listed}) or as "
-            f"{argument('behavior')}, got {'neither' if behavior is None else 'both'}"
+            f"{argument('behavior')}, got {'none' if behavior is None else 'both'}"
         )
     if behavior is None:
         return FromColumns(*given, independent=independent)
