@@ -624,5 +624,5 @@ def test_no_command_is_proposed_that_does_not_read_lines_of_vowpal_wabbit(
 
 def test_learn_says_on_which_rows_its_numbers_rest(piwo, learnable, roles, tmp_path: Path) -> None:
     ran = piwo("learn", learnable, *roles, *CONTEXT, "--out", tmp_path / "p.piwo")
-    (line,) = [x for x in ran.out.splitlines() if x.startswith("  numbers rest on different rows")]
-    assert "estimates on both parts, each judging what was learned from the other" in line
+    (line,) = [x for x in ran.out.splitlines() if x.startswith("  estimates in the table are from")]
+    assert "both parts, each judging what was learned on the other" in line

@@ -149,9 +149,9 @@ def test_d17_the_order_of_columns_and_actions_means_nothing(
 
 def test_d16_a_policy_wider_than_the_action_list() -> None:
     policy = RowWise([[0.2, 0.3, 0.5]], ["a", "b", "c"])
-    with pytest.raises(UsageError, match=r"lacks: 'c'; pass actions="):
+    with pytest.raises(UsageError, match=r"lacks 1 of the policy's: 'c'; pass actions="):
         aligned(policy, Actions(["a", "b"]))
-    with pytest.raises(UsageError, match="lacks: 'b'"):
+    with pytest.raises(UsageError, match="lacks 1 of the policy's: 'b'"):
         aligned(policy, Actions(["a", "c", "z"]))
     assert aligned(policy, Actions(["c", "b", "a"])).full(rows(1)).tolist() == [[0.5, 0.3, 0.2]]
 
@@ -315,7 +315,7 @@ def test_a_policy_for_another_context_is_told_near_names() -> None:
     check_fits(policy, Features.numeric(["hour", "user_age"]), Actions(["a"]))
     with pytest.raises(DataError, match="1 columns, the log has 2"):
         check_fits(LinearGreedy([[1.0]], [0.0], ["a"]), Features.numeric(2), Actions(["a"]))
-    with pytest.raises(UsageError, match="lacks: 'a'"):
+    with pytest.raises(UsageError, match="lacks 1 of the policy's: 'a'"):
         check_fits(policy, Features.numeric(["user_age"]), Actions(["b"]))
     check_fits(EpsilonGreedy(policy, 0.1), Features.numeric(["user_age"]), Actions(["b", "a"]))
     check_fits(Logging(), None, Actions(["b"]))

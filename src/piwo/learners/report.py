@@ -161,21 +161,21 @@ def counts_lines(ways: int, certified: int, both: bool) -> tuple[str, str]:
         both: whether each was learned from both parts of the rows.
 
     >>> print(counts_lines(6, 7, both=True)[0])  # doctest: +ELLIPSIS
-      6 candidates below, next to today's policy: a policy each from both parts of the rows; ...
+      the table has today's policy and 6 candidates, each learned on one part of the rows and ...
     """
     plural = "" if ways == 1 else "s"
-    text = f"  {ways} candidate{plural} below, next to today's policy"
-    below = "estimates on rows that were held out"
+    learned, estimates = "", "rows that were held out"
     if both:
-        text += ": a policy each from both parts of the rows"
-        below = "estimates on both parts, each judging what was learned from the other"
+        learned = ", each learned on one part of the rows and judged on the other, both ways round"
+        estimates = "both parts, each judging what was learned on the other"
     counts = (
-        f"{text}; the certificate counts the {certified} policies that its rows judge, each "
-        "different one once, with today's"
+        f"  the table has today's policy and {ways} candidate{plural}{learned}; the certificate "
+        f"allows for a choice among {certified} policies, equal ones counted once"
     )
     rests = (
-        f'  numbers rest on different rows: {below}; the certificate on those of its line "rests '
-        'on"; an evaluation on this log on rows learned from, so that it has no bound'
+        f"  estimates in the table are from {estimates}; the certificate is from the rows of its "
+        'line "rests on"; evaluated again on this log, the policy gets no bound, because it was '
+        "learned from these rows"
     )
     return counts, rests
 
