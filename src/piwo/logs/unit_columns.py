@@ -31,6 +31,7 @@ __all__ = [
     "REPEATED",
     "SampleUnits",
     "UnitColumn",
+    "UnitSamples",
     "UnitState",
     "candidates",
     "dependent_note",
@@ -114,7 +115,7 @@ def unit_columns(log: Log) -> tuple[UnitColumn, ...]:
     if log.selector is not None and log.columns.numbering is not None:
         columns.append(log.columns.numbering)
     reader = log.reader(context=False)
-    states = fold(log.source, columns, SampleUnits(reader, names))
+    states = fold(log.source, columns, SampleUnits(names, reader))
     found: list[UnitColumn] = []
     for name, state in zip(names, states, strict=True):
         each = state.rows_each
@@ -246,7 +247,7 @@ class UnitState(State):
         Where rewards are rare or one unit has most of the pairs, T is skewed: z > 4 may then rest
         on one unit. So T must also exceed 2 standard errors of what units show, sqrt(sum t_u^2),
         which takes a dozen units. Independent rows of 42 simulated kinds had z > 4 in up to .024 of
-        the samples, both in at most .0005; see tests/health/test_unit_columns.py.
+        the samples, both in at most .0005; see tests/logs/test_unit_columns.py.
         """
         whole: list[Floats] = []
         for cells in (self.rows, self.total, self.squares):
@@ -278,13 +279,9 @@ def _agreement(rows: Floats, total: Floats, squares: Floats) -> tuple[float | No
 
 
 @dataclass(frozen=True)
-class SampleUnits(Task[tuple[UnitState, ...]]):
-    """Task: the rewards of a random sample of the values of each of some columns.
+class UnitSamples(Task[tuple[UnitState, ...]]):
+    """Task: a random sample of the values of each of some columns; kinds say what of their rows."""
 
-    Rows without a value are skipped.
-    """
-
-    reader: Reader
     names: tuple[str, ...]
 
     def empty(self) -> tuple[UnitState, ...]:
@@ -296,6 +293,16 @@ class SampleUnits(Task[tuple[UnitState, ...]]):
     ) -> tuple[UnitState, ...]:
         """Return the samples of both parts together."""
         return tuple([x.merge(y) for x, y in zip(one, other, strict=True)])
+
+
+@dataclass(frozen=True)
+class SampleUnits(UnitSamples):
+    """Task: the rewards of a random sample of the values of each of some columns.
+
+    Rows without a value are skipped.
+    """
+
+    reader: Reader
 
     def of_fragment(self, fragment: Fragment) -> tuple[UnitState, ...]:
         """Return the samples of a fragment."""

@@ -8,10 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from piwo.engines.engine import fold
-from piwo.engines.task import Task
 from piwo.logs.person_columns import is_person
 from piwo.logs.reader import Selector
-from piwo.logs.unit_columns import FEWEST, REPEATED, UnitColumn, UnitState, with_rows
+from piwo.logs.unit_columns import (
+    FEWEST,
+    REPEATED,
+    UnitColumn,
+    UnitSamples,
+    UnitState,
+    with_rows,
+)
 from piwo.slates.log import SlateLog
 from piwo.slates.validation import numbered
 from piwo.sources.source import Fragment, type_family
@@ -53,21 +59,10 @@ def repeated_persons(log: SlateLog) -> UnitColumn | None:
 
 
 @dataclass(frozen=True)
-class _Samples(Task[tuple[UnitState, ...]]):
+class _Samples(UnitSamples):
     """Task: the rows of a random sample of the values of each of some columns."""
 
-    names: tuple[str, ...]
     selector: Selector | None
-
-    def empty(self) -> tuple[UnitState, ...]:
-        """Return the samples of no rows."""
-        return (UnitState(),) * len(self.names)
-
-    def merge(
-        self, one: tuple[UnitState, ...], other: tuple[UnitState, ...]
-    ) -> tuple[UnitState, ...]:
-        """Return the samples of both parts together."""
-        return tuple([x.merge(y) for x, y in zip(one, other, strict=True)])
 
     def of_fragment(self, fragment: Fragment) -> tuple[UnitState, ...]:
         """Return the samples of a fragment."""
@@ -76,8 +71,7 @@ class _Samples(Task[tuple[UnitState, ...]]):
             chosen = record
             if self.selector is not None:
                 chosen = record.filter(pa.array(self.selector.keep(numbers)))
-            nothing = np.zeros(len(chosen))
+            action, nothing = np.zeros(len(chosen), np.int32), np.zeros(len(chosen))
             for i, name in enumerate(self.names):
-                action = nothing.astype(np.int32)
                 found[i] = with_rows(found[i], chosen[name], name, action, nothing)
         return tuple(found)
