@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import log_ndtr
 
 from piwo import bounds
 from piwo.bounds.deadline import (
@@ -19,6 +20,7 @@ from piwo.bounds.deadline import (
     deadline_lower,
     log_wealth,
 )
+from piwo.bounds.kernels import _quantile
 from piwo.errors import UsageError
 from piwo.reductions.bets import BETS
 from piwo.reductions.blocks import BLOCK_BETS
@@ -158,6 +160,12 @@ def test_a_naive_twin_has_the_same_wealth(design, parts, mean, delta):
     found = log_wealth(Blocks.of(parts), np.array([mean]), target, design=design)[0]
     naive = naive_wealth(parts, mean, delta, design, [float(bet) for bet in BETS])
     assert found == pytest.approx(math.log(naive), rel=1e-9, abs=1e-9)
+
+
+def test_the_normal_quantile_is_exact_from_the_far_tail_to_one():
+    logs = -np.geomspace(1e-13, 599.0, 2001)
+    found = log_ndtr(np.array([_quantile(one) for one in logs]))
+    np.testing.assert_allclose(found, logs, rtol=1e-12)
 
 
 # --- the walk

@@ -11,34 +11,69 @@ from numba import njit
 __all__ = ["add_log_wealth"]
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
-# Acklam's rational approximation of the normal quantile, relative error 1.2e-9: in the middle
-# z = t A(t^2) / B(t^2) with t = p - 1/2, in the tail z = C(t) / D(t) with t = sqrt(-2 log p).
+# The normal quantile to 16 digits, M. J. Wichura, Algorithm AS 241, Applied Statistics 37 (1988):
+# with q = p - 1/2, z = q A(r)/B(r) at r = .425^2 - q^2 in the middle; with t = sqrt(-log p),
+# z = -C(r)/D(r) at r = t - 1.6 in the tail, and z = -E(r)/F(r) at r = t - 5 far out.
 _A = (
-    -3.969683028665376e01,
-    2.209460984245205e02,
-    -2.759285104469687e02,
-    1.383577518672690e02,
-    -3.066479806614716e01,
-    2.506628277459239e00,
+    2509.0809287301226727,
+    33430.575583588128105,
+    67265.770927008700853,
+    45921.953931549871457,
+    13731.693765509461125,
+    1971.5909503065514427,
+    133.14166789178437745,
+    3.3871328727963666080,
 )
 _B = (
-    -5.447609879822406e01,
-    1.615858368580409e02,
-    -1.556989798598866e02,
-    6.680131188771972e01,
-    -1.328068155288572e01,
+    5226.4952788528545610,
+    28729.085735721942674,
+    39307.895800092710610,
+    21213.794301586595867,
+    5394.1960214247511077,
+    687.18700749205790830,
+    42.313330701600911252,
     1.0,
 )
 _C = (
-    -7.784894002430293e-03,
-    -3.223964580411365e-01,
-    -2.400758277161838e00,
-    -2.549732539343734e00,
-    4.374664141464968e00,
-    2.938163982698783e00,
+    7.74545014278341407640e-4,
+    2.27238449892691845833e-2,
+    0.241780725177450611770,
+    1.27045825245236838258,
+    3.64784832476320460504,
+    5.76949722146069140550,
+    4.63033784615654529590,
+    1.42343711074968357734,
 )
-_D = (7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e00, 3.754408661907416e00, 1.0)
-_TAIL = 0.02425
+_D = (
+    1.05075007164441684324e-9,
+    5.47593808499534494600e-4,
+    1.51986665636164571966e-2,
+    0.148103976427480074590,
+    0.689767334985100004550,
+    1.67638483018380384940,
+    2.05319162663775882187,
+    1.0,
+)
+_E = (
+    2.01033439929228813265e-7,
+    2.71155556874348757815e-5,
+    1.24266094738807843860e-3,
+    2.65321895265761230930e-2,
+    0.296560571828504891230,
+    1.78482653991729133580,
+    5.46378491116411436990,
+    6.65790464350110377720,
+)
+_F = (
+    2.04426310338993978564e-15,
+    1.42151175831644588870e-7,
+    1.84631831751005468180e-5,
+    7.86869131145613259100e-4,
+    1.48753612908506148525e-2,
+    0.136929880922735805310,
+    0.599832206555887937690,
+    1.0,
+)
 
 
 @njit(cache=True)
@@ -53,20 +88,18 @@ def _polynomial(coefficients: Any, x: float) -> float:
 def _quantile(log_p: float) -> float:
     """Return z with Phi(z) = exp(log_p), for log_p from -600 to 0."""
     p = math.exp(log_p)
-    log_tail, sign = log_p, 1.0
-    if p > 0.5:
-        # z(p) = -z(1 - p)
-        p = -math.expm1(log_p)
-        log_tail, sign = math.log(p), -1.0
-    if p < _TAIL:
-        t = math.sqrt(-2.0 * log_tail)
-        z = _polynomial(_C, t) / _polynomial(_D, t)
+    q = p - 0.5
+    if abs(q) <= 0.425:
+        r = 0.180625 - q * q
+        return q * _polynomial(_A, r) / _polynomial(_B, r)
+    if q < 0.0:
+        t, sign = math.sqrt(-log_p), -1.0
     else:
-        t = p - 0.5
-        z = t * _polynomial(_A, t * t) / _polynomial(_B, t * t)
-    # one step of Halley's method
-    step = (0.5 * math.erfc(-z / math.sqrt(2.0)) - p) * _ROOT_TWO_PI * math.exp(0.5 * z * z)
-    return sign * (z - step / (1.0 + 0.5 * z * step))
+        # z(p) = -z(1 - p)
+        t, sign = math.sqrt(-math.log(-math.expm1(log_p))), 1.0
+    if t <= 5.0:
+        return sign * _polynomial(_C, t - 1.6) / _polynomial(_D, t - 1.6)
+    return sign * _polynomial(_E, t - 5.0) / _polynomial(_F, t - 5.0)
 
 
 @njit(cache=True)
@@ -144,54 +177,65 @@ def add_log_wealth(  # noqa: C901 - one loop nest, compiled whole
     """
     cap, factor, aim, prior, first = constants
     forms, count, last = len(shifts), len(bets), len(bets) - 2
-    spacing = math.log(bets[0] / bets[1])
-    variances = np.empty(forms)
-    for g in range(len(means)):
-        left, seen = planned, 0.0
-        before, before2 = np.zeros(forms), np.zeros(forms)
-        for b in range(len(rows)):
-            if rows[b] == 0.0:
+    size = len(means)
+    # log(1 + lambda_j center) where it was needed, and the larger of the two bets made last
+    logs, places = np.full((size, forms, count), math.nan), np.zeros(size, np.int64)
+    variances, before, before2 = np.empty(forms), np.zeros(forms), np.zeros(forms)
+    left, seen = planned, 0.0
+    for b in range(len(rows)):
+        if rows[b] == 0.0:
+            continue
+        # Each step waits for the one before it; those of several means are done at a time.
+        for g in range(size):
+            if wealth[g] >= targets[g] or left <= 0.0 or (seen == 0.0 and first == 0.0):
                 continue
-            if wealth[g] >= targets[g]:
-                break
-            if left > 0.0 and (seen > 0.0 or first > 0.0):
-                hedge = _hedge(wealth[g] - targets[g] - aim)
-                least = math.inf
-                for f in range(forms):
-                    center = means[g] + shifts[f]
-                    if prior > 0.0:
-                        v = _prior_variance(means[g], center, prior, seen, before[f], before2[f])
-                    else:
-                        v = _blended_variance(center, seen, before[f], before2[f])
-                    variances[f] = v
-                    least = min(least, v)
-                # the drift that the option expects of the best form
-                drift = hedge * math.sqrt(least / left)
-                chosen, bet, most = 0, 0.0, -math.inf
-                for f in range(forms):
-                    center = means[g] + shifts[f]
-                    stake = factor * hedge / math.sqrt(variances[f] * left)
-                    one = _bet(stake, cap, center, bets[0], bets[count - 1])
-                    s = one / (1.0 + one * center)
-                    growth = s * drift
-                    if variances[f] < math.inf:
-                        growth -= 0.5 * s * s * variances[f]
-                    # a form must be better by more than rounding to be preferred to earlier ones
-                    if f == 0 or growth > most + 1e-9 * abs(most):
-                        chosen, bet, most = f, one, growth
-                center = means[g] + shifts[chosen]
-                j = min(max(math.floor(math.log(bets[0] / bet) / spacing), 0), last)
-                # q = (s - s_{j+1}) / (s_j - s_{j+1}) with s = lambda / (1 + lambda center)
-                part = (bet - bets[j + 1]) / (bets[j] - bets[j + 1])
-                part *= (1.0 + bets[j] * center) / (1.0 + bet * center)
-                part = min(max(part, 0.0), 1.0)
-                x = sums[chosen, b, j] - rows[b] * math.log1p(bets[j] * center)
-                y = sums[chosen, b, j + 1] - rows[b] * math.log1p(bets[j + 1] * center)
-                peak = max(x, y)
-                won = part * math.exp(x - peak) + (1.0 - part) * math.exp(y - peak)
-                wealth[g] += peak + math.log(won)
-            seen += rows[b]
-            left -= rows[b]
+            hedge = _hedge(wealth[g] - targets[g] - aim)
+            least = math.inf
             for f in range(forms):
-                before[f] += total[f, b]
-                before2[f] += squares[f, b]
+                center = means[g] + shifts[f]
+                if prior > 0.0:
+                    v = _prior_variance(means[g], center, prior, seen, before[f], before2[f])
+                else:
+                    v = _blended_variance(center, seen, before[f], before2[f])
+                variances[f] = v
+                least = min(least, v)
+            # the drift that the option expects of the best form
+            drift = hedge * math.sqrt(least / left)
+            chosen, bet, most = 0, 0.0, -math.inf
+            for f in range(forms):
+                center = means[g] + shifts[f]
+                stake = factor * hedge / math.sqrt(variances[f] * left)
+                one = _bet(stake, cap, center, bets[0], bets[count - 1])
+                s = one / (1.0 + one * center)
+                growth = s * drift
+                if variances[f] < math.inf:
+                    growth -= 0.5 * s * s * variances[f]
+                # a form must be better by more than rounding to be preferred to earlier ones
+                if f == 0 or growth > most + 1e-9 * abs(most):
+                    chosen, bet, most = f, one, growth
+            center = means[g] + shifts[chosen]
+            # the bets next to it: mostly those of the block before
+            j = places[g]
+            while j < last and bets[j + 1] >= bet:
+                j += 1
+            while j > 0 and bets[j] < bet:
+                j -= 1
+            places[g] = j
+            # q = (s - s_{j+1}) / (s_j - s_{j+1}) with s = lambda / (1 + lambda center)
+            part = (bet - bets[j + 1]) / (bets[j] - bets[j + 1])
+            part *= (1.0 + bets[j] * center) / (1.0 + bet * center)
+            part = min(max(part, 0.0), 1.0)
+            for i in (j, j + 1):
+                if math.isnan(logs[g, chosen, i]):
+                    logs[g, chosen, i] = math.log1p(bets[i] * center)
+            x = sums[chosen, b, j] - rows[b] * logs[g, chosen, j]
+            y = sums[chosen, b, j + 1] - rows[b] * logs[g, chosen, j + 1]
+            if x >= y:
+                wealth[g] += x + math.log(part + (1.0 - part) * math.exp(y - x))
+            else:
+                wealth[g] += y + math.log(part * math.exp(x - y) + (1.0 - part))
+        seen += rows[b]
+        left -= rows[b]
+        for f in range(forms):
+            before[f] += total[f, b]
+            before2[f] += squares[f, b]
