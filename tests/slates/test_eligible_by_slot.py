@@ -175,5 +175,3 @@ def test_a_slot_without_a_choice_left_is_refused() -> None:
     scores.intercept[0] = [0.0, 9.0, 0.0, 1.0]
     with pytest.raises(DataError, match=r"row 3: .* no eligible action left for slot 2"):
         slates.evaluate(read(changes), scores)
-    with pytest.raises(UsageError, match="has eligible actions of each slot"):
-        slates.write_dsjson(read(), "log.dsjson")

@@ -431,7 +431,6 @@ def test_what_dsjson_cannot_hold(tmp_path: Path) -> None:
     for log, rule in (
         (read(reward="r", propensities="ps"), "slots that are not independent"),
         (read(rewards="rs", marginals="ms"), "no probability of each shown action given"),
-        (read(reward="r", propensities="ps", independent=True), "shows 'a' in several slots"),
         (read(rewards="rs", propensities="ps", context="v"), "holds lists"),
     ):
         with pytest.raises(UsageError, match=rule):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from piwo.messages import argument
 from piwo.slates.log import SlateLog
 from piwo.slates.policies import FromColumns
 from piwo.slates.rows import SlateRows
-from piwo.slates.validation import SlateReader, lists_by_slot
+from piwo.slates.validation import SlateReader
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import decoded, type_family
 
@@ -32,11 +32,15 @@ __all__ = ["write_dsjson"]
 def write_dsjson(log: SlateLog, path: str | Path) -> Written:
     """Write a slate log as dsjson for Vowpal Wabbit, completely or not at all.
 
-    A log with rewards of slots becomes ccb: each slot has a cost, and the probability of its action
-    given those above it; if the log has eligible actions, each decision lists its own. A log with
-    one reward a slate, whose logger draws slots independently, becomes slates, in which every
-    action belongs to one slot. Costs are minus the rewards. The actions are in `c._multi`, a
-    context column "U/x" is the field x of U, and sampling weights s become `pdrop` = 1 - 1/s.
+    A log with rewards of slots becomes **ccb**: each slot has a cost, and the probability of its
+    action given those above it. If the log has eligible actions, each decision lists its own, and
+    `_inc` those of a slot that cannot show all of them. A log with one reward a slate, whose logger
+    draws slots independently, becomes **slates**, in which every entry belongs to one slot
+    (`_slot_id`). If each action was shown in one slot alone, and all slates are as long, it has one
+    entry; else every slot lists all that it can show.
+
+    Costs are minus the rewards. The actions are in `c._multi`, their labels in `_tag`; a context
+    column "U/x" is the field x of U, and sampling weights s become `pdrop` = 1 - 1/s.
 
     Args:
         log: of `slates.read`.
@@ -44,26 +48,28 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
 
     Returns:
         A `Written`: how many rows, and what the format cannot hold. `slates.read_dsjson` reads the
-        same rows back, with `context=` the same columns and `actions=` the same labels; of a log
-        with eligible actions, with `items_label="_tag"`, as text.
+        same rows back, with `context=` the same columns and `actions=` the same labels; if
+        decisions or slots list their own actions, with `items_label="_tag"`, as text.
 
     Raises:
         UsageError: for a log that is neither of the two, with sampling weights below 1, in a
-            cluster, with eligible actions and one reward a slate, or with context columns that
-            dsjson cannot name.
-        DataError: for rows that break a rule, or show an action twice.
+            cluster, or with context columns that dsjson cannot name.
+        DataError: for rows that break a rule, or, in ccb, show an action twice.
         FileError: if the file cannot be written.
 
     >>> import piwo
     >>> log = piwo.slates.read(
-    ...     {"slate": [["b", "a"]], "rs": [[1, 0]], "ps": [[0.5, 0.25]]},
-    ...     rewards="rs",
+    ...     {"slate": [["b", "a"]], "could": [[["a", "b"], ["a"]]], "r": [1], "ps": [[0.5, 1.0]]},
+    ...     reward="r",
     ...     propensities="ps",
+    ...     eligible="could",
+    ...     independent=True,
     ... )
-    >>> print(write_dsjson(log, "ccb.dsjson"))
-    wrote 1 rows to ccb.dsjson
-    >>> piwo.slates.read_dsjson("ccb.dsjson", actions=["a", "b"]).source.table.to_pylist()
-    [{'slate': ['b', 'a'], 'rewards': [1.0, 0.0], 'propensities': [0.5, 0.25]}]
+    >>> write_dsjson(log, "slates.dsjson").rows
+    1
+    >>> again = piwo.slates.read_dsjson("slates.dsjson", items_label="_tag")
+    >>> again.source.table.select(["slate", "eligible", "reward"]).to_pylist()
+    [{'slate': ['b', 'a'], 'eligible': [['a', 'b'], ['a']], 'reward': 1.0}]
     """
     path = require_path(path)
     check_kind("log", log, SlateLog, "; piwo.slates.read makes one")
@@ -78,17 +84,16 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
                 "read as one number or text; leave it out"
             )
     reader = replace(log.reader(context=True), by_unit=False)
-    owners = None if log.by_slot else _owners(log, reader)
-    numbers = np.arange(len(log.actions))
-    if owners is not None:
-        numbers = _within_slots(owners)
-    entries = [json.dumps(one, ensure_ascii=False) for one in _listed(log, owners)]
+    owners = None
+    if not log.by_slot and log.columns.eligible is None:
+        owners = _owners(log, reader)
+    offers = _Offers(log, owners)
     written = 0
     with written_lines(path) as out:
         for rows in _rows(log, reader):
-            out.write("".join(_events(log, rows, numbers, entries)).encode())
+            out.write("".join(_events(log, rows, offers)).encode())
             written += len(rows)
-    return Written(path, written, tuple(_left_out(log)))
+    return Written(path, written, tuple(_left_out(log, offers)))
 
 
 def _require_writable(log: SlateLog) -> None:
@@ -97,18 +102,6 @@ def _require_writable(log: SlateLog) -> None:
         raise UsageError(
             f"writing dsjson takes the rows of {log.name} on one machine, and they are in a "
             "cluster; write them to Parquet and read that"
-        )
-    if log.columns.eligible is not None and not log.by_slot:
-        raise UsageError(
-            f"{log.name} has eligible actions that change from row to row "
-            f"({argument('eligible')}) and one reward a slate, and dsjson of slates is written "
-            "with one list; write the columns to Parquet"
-        )
-    name = log.columns.eligible
-    if name is not None and lists_by_slot(log.source.schema.field(name).type):
-        raise UsageError(
-            f"{log.name} has eligible actions of each slot ({argument('eligible')}), and dsjson is "
-            "written with those of the decision; write the columns to Parquet"
         )
     if not log.logger.states("above"):
         raise UsageError(
@@ -135,62 +128,117 @@ def _rows(log: SlateLog, reader: SlateReader) -> Iterator[SlateRows]:
                 progress(len(rows), log.source.rows)
 
 
-def _owners(log: SlateLog, reader: SlateReader) -> npt.NDArray[np.int64]:
+def _owners(log: SlateLog, reader: SlateReader) -> npt.NDArray[np.int64] | None:
     """Return the slot of each action, (K,); the first for one that was never shown.
 
-    Raises:
-        UsageError: for an action that was shown in two slots.
+    None if slates differ in length, or an action was shown in two slots: each slot then lists all.
     """
     shown = np.zeros((len(log.actions), log.slots), np.bool_)
+    lengths: set[int] = set()
     for rows in _rows(log, reader):
         row, slot = np.nonzero(rows.mask)
         shown[rows.action[row, slot], slot] = True
-    twice = np.flatnonzero(shown.sum(axis=1) > 1)
-    if len(twice):
-        label = log.actions.labels[int(twice[0])]
-        raise UsageError(
-            f"{log.name} shows {label!r} in several slots, and in dsjson of slates every action "
-            "belongs to one slot; give items other labels in each slot"
-        )
+        lengths.update(np.unique(rows.lengths).tolist())
+    if len(lengths) > 1 or (shown.sum(axis=1) > 1).any():
+        return None
     first: npt.NDArray[np.int64] = shown.argmax(axis=1)
     return first
 
 
-def _within_slots(owners: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the number of each action among those of its slot, (K,)."""
-    order = np.argsort(owners, kind="stable")
-    starts = np.searchsorted(owners[order], owners[order])
-    numbers = np.empty(len(owners), np.int64)
-    numbers[order] = np.arange(len(owners)) - starts
-    return numbers
+class _Offers:
+    """What each decision could show, as `c._multi`, and `c._slots` say it.
 
+    Args:
+        log: whose decisions.
+        owners: (K,) the only slot of each action, of slates; None: other ones.
+    """
 
-def _listed(log: SlateLog, owners: npt.NDArray[np.int64] | None) -> list[dict[str, Any]]:
-    """Return `c._multi`."""
-    found: list[dict[str, Any]] = []
-    for code, label in enumerate(log.actions.labels):
-        one: dict[str, Any] = {"_tag": str(label), "a": {"action": str(label)}}
+    def __init__(self, log: SlateLog, owners: npt.NDArray[np.int64] | None) -> None:
+        self._by_slot = log.by_slot
+        self._all = list(range(len(log.actions)))
+        self._tags = [json.dumps(str(x), ensure_ascii=False) for x in log.actions.labels]
+        self._owned: list[list[int]] | None = None
         if owners is not None:
-            one["_slot_id"] = int(owners[code])
-        found.append(one)
-    return found
+            slots = range(int(owners.max(initial=0)) + 1)
+            self._owned = [np.flatnonzero(owners == slot).tolist() for slot in slots]
+        self._owners = owners
+        self.listed = False
+        """Whether the list of a slot lacks an action of its decision (ccb)."""
+        self.narrow = False
+        """Whether one lacks an action that is not shown above the slot."""
+
+    @property
+    def unnumbered(self) -> bool:
+        """Whether entries of slates have other numbers than the actions of the log."""
+        return not self._by_slot and self._owners is None
+
+    def of_row(self, rows: SlateRows, i: int) -> tuple[str, list[dict[str, Any]], list[int]]:
+        """Return `c._multi` as JSON, the entries of `c._slots`, and the numbers of what is shown.
+
+        Args:
+            rows: validated.
+            i: which of them.
+        """
+        shown = rows.action[i, : rows.lengths[i]].tolist()
+        lists = self._lists(rows, i, len(shown))
+        if not self._by_slot:
+            numbers = [one.index(code) for one, code in zip(lists, shown, strict=True)]
+            return self._of_slates(lists), [{} for _ in shown], numbers
+        places: dict[int, int] = {}
+        for one in lists:
+            for code in one:
+                places.setdefault(code, len(places))
+        slots: list[dict[str, Any]] = []
+        for slot, one in enumerate(lists):
+            entry: dict[str, Any] = {}
+            if len(one) < len(places):
+                entry["_inc"] = sorted(places[code] for code in one)
+                self.listed = True
+                self.narrow |= len({*one, *shown[:slot]}) < len(places)
+            slots.append(entry)
+        return self._entries(places), slots, [places[code] for code in shown]
+
+    def _lists(self, rows: SlateRows, i: int, size: int) -> list[list[int]]:
+        """Return the codes that each slot of a row can show."""
+        if self._owned is not None:
+            return self._owned
+        some = rows.eligible
+        if some is None:
+            return [self._all] * size
+        if not rows.by_slot:
+            return [some.codes[some.starts[i] : some.starts[i + 1]].tolist()] * size
+        ends = some.starts[i * rows.slots :]
+        return [some.codes[ends[slot] : ends[slot + 1]].tolist() for slot in range(size)]
+
+    def _of_slates(self, lists: Sequence[Sequence[int]]) -> str:
+        """Return the entries of slates, each of one slot."""
+        if self._owners is not None:
+            return self._entries(self._all, self._owners.tolist())
+        codes: list[int] = []
+        slots: list[int] = []
+        for slot, one in enumerate(lists):
+            codes += one
+            slots += [slot] * len(one)
+        return self._entries(codes, slots)
+
+    def _entries(self, codes: Iterable[int], slots: Sequence[int] | None = None) -> str:
+        """Return `c._multi`; of slates each entry has its slot."""
+        found = []
+        for place, code in enumerate(codes):
+            tag = self._tags[code]
+            slot = "" if slots is None else f', "_slot_id": {slots[place]}'
+            found.append(f'{{"_tag": {tag}, "a": {{"action": {tag}}}{slot}}}')
+        return f"[{', '.join(found)}]"
 
 
-def _events(
-    log: SlateLog, rows: SlateRows, numbers: npt.NDArray[np.int64], entries: Sequence[str]
-) -> Iterator[str]:
+def _events(log: SlateLog, rows: SlateRows, offers: _Offers) -> Iterator[str]:
     """Yield the lines of some rows.
 
     Args:
         log: the log.
         rows: validated.
-        numbers: (K,) of the actions, as `_a` counts them if they do not change.
-        entries: (K,) of `c._multi`, as JSON.
+        offers: says what each could show.
     """
-    multi, shown = f"[{', '.join(entries)}]", numbers[rows.action]
-    if rows.eligible is not None:
-        places = [rows.eligible.places(rows.action[:, slot]) for slot in range(rows.slots)]
-        shown = np.stack(places, axis=1) - rows.eligible.starts[:-1, None]
     aligned = log.logger.aligned(log.actions)
     chances = aligned.above(rows).tolist()
     scale = log.largest if log.bounded else 1.0
@@ -198,14 +246,14 @@ def _events(
     dropped = dropped_of(rows.weight, len(rows), log.name)
     contexts = _contexts(log, rows)
     for i, size in enumerate(rows.lengths.tolist()):
-        codes = rows.action[i, :size]
-        if len(np.unique(codes)) < size:
+        if log.by_slot and len(np.unique(rows.action[i, :size])) < size:
             raise DataError(
-                f"row {int(rows.rows[i])} shows an action twice, which dsjson of Vowpal Wabbit "
+                f"row {int(rows.rows[i])} shows an action twice, which ccb of Vowpal Wabbit "
                 "cannot say; leave such rows out"
             )
+        multi, slots, shown = offers.of_row(rows, i)
         outcomes: list[dict[str, Any]] = []
-        for slot, number in enumerate(shown[i, :size].tolist()):
+        for slot, number in enumerate(shown):
             outcome: dict[str, Any] = {"_a": [number], "_p": [chances[i][slot]]}
             if log.by_slot:
                 outcome["_label_cost"] = costs[i][slot]
@@ -216,15 +264,11 @@ def _events(
         event["_outcomes"] = outcomes
         if dropped[i]:
             event["pdrop"] = dropped[i]
-        slots = json.dumps([{} for _ in outcomes])
         features = json.dumps(contexts[i], ensure_ascii=False, allow_nan=False).removesuffix("}")
         if contexts[i]:
             features += ", "
-        if rows.eligible is not None:
-            could = rows.eligible.take(slice(i, i + 1)).codes
-            multi = f"[{', '.join([entries[code] for code in could])}]"
         # Vowpal Wabbit has to know the slots before their outcomes.
-        inside = f'{features}"_multi": {multi}, "_slots": {slots}}}'
+        inside = f'{features}"_multi": {multi}, "_slots": {json.dumps(slots)}}}'
         yield f'{{"Version": "1", "c": {inside}, {json.dumps(event).removeprefix("{")}\n'
 
 
@@ -241,7 +285,7 @@ def _contexts(log: SlateLog, rows: SlateRows) -> list[dict[str, Any]]:
     return nested(columns, len(rows))
 
 
-def _left_out(log: SlateLog) -> list[str]:
+def _left_out(log: SlateLog, offers: _Offers) -> list[str]:
     """Return what the file does not hold, in words."""
     columns, found = log.columns, []
     named = {"unit": columns.unit, "user behavior": columns.user_behavior}
@@ -256,4 +300,9 @@ def _left_out(log: SlateLog) -> list[str]:
             found.append(f"the {role} {name!r}")
     if log.alpha is not None:
         found.append("the position weights")
+    if offers.unnumbered:
+        found.append("the order of the actions (each slot lists its own, with labels in _tag)")
+    if offers.listed and not offers.narrow:
+        # as Vowpal Wabbit has it of every slot, which is how such lists are read
+        found.append("that slots cannot show what is shown above them, by their lists")
     return found

@@ -153,6 +153,10 @@ _COLUMNS = {
         "list_transform(e.c._multi, lambda x: cast(x._slot_id as BIGINT)), ',') "
         "else 'ccb ' || len(e.c._multi) end"
     ),
+    "owners": (
+        "case when kind = 'event' then "
+        "list_transform(e.c._multi, lambda x: try_cast(x._slot_id as BIGINT)) end"
+    ),
     "count": "case when kind = 'event' then len(e.c._multi) end",
     "shown": f"case when kind = 'event' then {_CHOSEN} end",
     "propensities": (
@@ -336,7 +340,11 @@ class _Events:
         rows = np.repeat(np.arange(len(names)), names.value_lengths().to_numpy())
         flat = pc.fill_null(kinds.flatten(), "NULL")
         codes = names.flatten().dictionary_encode().indices
-        pairs = np.stack([rows, pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)])
+        slots = np.zeros(len(rows), np.int64)
+        if not self.by_slot:
+            # an action of slates may be one of several slots
+            slots = events["owners"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        pairs = np.stack([rows, slots, pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)])
         _, first = np.unique(pairs, axis=1, return_index=True)
         again = np.ones(len(rows), np.bool_)
         again[first] = False

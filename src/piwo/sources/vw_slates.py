@@ -161,11 +161,15 @@ class _NameOfLine:
         self.whole = True
         """Whether all names are whole numbers."""
 
-    def of(self, lines: Sequence[str]) -> list[str]:
+    def of(self, lines: Sequence[str], owners: Sequence[int]) -> list[str]:
         """Return the names of the actions of a decision.
 
+        Args:
+            lines: of the actions.
+            owners: the slots of these (slates); empty: of ccb.
+
         Raises:
-            BrokenLineError: for an action without a name, or two with the same.
+            BrokenLineError: for an action without a name, or two of one slot with the same.
         """
         found: list[str] = []
         for line in lines:
@@ -182,7 +186,8 @@ class _NameOfLine:
             else:
                 self.whole = False
             found.append(value)
-        if len(set(found)) < len(found):
+        # an action of slates may be one of several slots
+        if len(set(zip(found, owners or found, strict=True))) < len(found):
             raise BrokenLineError(f"has two action lines with the same {self._where},")
         return found
 
@@ -268,7 +273,9 @@ class _Rows:
                         self.counts["no label"] += 1
                         continue
                     if self.name_of_line is not None:
-                        slate = replace(slate, names=self.name_of_line.of(block.lines))
+                        slate = replace(
+                            slate, names=self.name_of_line.of(block.lines, block.owners)
+                        )
                     self._check_same(block)
                     self.context.add(block.shared)
                 except BrokenLineError as broken:
