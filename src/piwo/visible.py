@@ -12,6 +12,7 @@ __all__ = [
     "exact",
     "number",
     "p_value",
+    "percent",
     "rounded",
     "rows_text",
     "shortened",
@@ -135,6 +136,20 @@ def number(value: float | None) -> str:
     if 9999.5 <= abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, "-" for None.
+
+    >>> percent(0.6936), percent(0.0045), percent(None)
+    ('69 %', '0.45 %', '-')
+    """
+    if share is None:
+        return "-"
+    # Two digits would round 99.7 to 1e+02.
+    if share >= 0.995:
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %"
 
 
 def rows_text(rows: object, units: int | None = None, unit: str | None = None) -> str:

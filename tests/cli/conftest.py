@@ -1,6 +1,7 @@
 """The command line in this process, and logs that it can run on everywhere."""
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,20 @@ class Ran:
         """Standard output as JSON, which has no NaN and nothing beside it."""
         found: dict[str, Any] = json.loads(self.out, parse_constant=refuse)
         return found
+
+    @property
+    def next(self) -> list[str]:
+        """The words of the command that the answer proposes, after `piwo`."""
+        (line,) = [x for x in self.out.splitlines() if x.startswith("next: ")]
+        program, *words = shlex.split(line.removeprefix("next: "))
+        assert program == "piwo"
+        return words
+
+    @property
+    def why(self) -> str:
+        """The reason of that command, the last line; empty if there is none."""
+        line = self.out.splitlines()[-1]
+        return line.removeprefix("why:  ") if line.startswith("why:  ") else ""
 
 
 def refuse(token: str) -> NoReturn:

@@ -1,6 +1,5 @@
 """`piwo check`: a verdict, as text, as JSON, and as an exit code."""
 
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +33,9 @@ def test_an_unfit_log_is_a_no(piwo, tmp_path: Path) -> None:
     done = piwo("check", log)
     assert (done.code, done.err) == (1, "")
     assert done.out.startswith("Unfit for use: its propensities do not match")
-    assert "next: repair the log first" in done.out
+    assert done.next == ["check", str(log), "--explain"]
+    assert done.why.startswith("once the log is repaired")
+    assert piwo(*done.next).code == 1
     page = piwo("check", log, "--json")
     assert page.code == 1
     assert page.document["verdict"] == "unfit"
@@ -53,24 +54,28 @@ def test_a_policy_that_the_log_has_too_little_of(piwo, tmp_path: Path) -> None:
     done = piwo("check", log)
     assert done.code == 1
     assert "an effective sample of" in done.out
-    assert done.out.splitlines()[-1].startswith("next: evaluate policies closer to the logger")
+    assert done.next == ["evaluate", str(log), "--policy", "logging"]
+    assert "evaluate policies closer to the logger" in done.why
+    assert piwo(*done.next).code == 0
 
 
 def test_two_rows_are_too_few_for_any_policy(piwo, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("action,reward,propensity\na,1,0.5\nb,0,0.5\n", "utf-8")
     for words in (("check", log), ("evaluate", log, "--policy", "uniform")):
-        last = piwo(*words).out.splitlines()[-1]
-        assert last == "next: collect more rows: 2 say too little about any policy"
+        done = piwo(*words)
+        assert done.next == ["check", str(log)]
+        assert done.why == "when there are more rows: 2 say too little about any policy"
 
 
 def test_rows_chosen_by_what_was_earned_are_not_used_further(piwo, learnable: Path, roles) -> None:
-    without = "next: read the log without --where, which chooses rows by 'click'"
+    without = "read the log without --where, which chooses rows by 'click'"
     condition = ("--where", "click >= 0")
     done = piwo("check", learnable, *roles, *condition)
-    assert (done.code, done.out.splitlines()[-1]) == (0, without)
+    assert (done.code, done.why) == (0, without)
+    assert done.next == ["check", str(learnable), *roles]
     done = piwo("evaluate", learnable, *roles, *condition, "--policy", "uniform")
-    assert (done.code, done.out.splitlines()[-1]) == (0, without)
+    assert (done.code, done.why) == (0, without)
     learn = piwo("learn", learnable, *roles, *condition, "--context", "user x", "--out", "p.piwo")
     assert learn.code == 2
     assert "the condition mentions 'click'" in learn.err
@@ -115,7 +120,7 @@ def test_the_context_that_is_named_is_looked_at_and_the_next_command_keeps_what_
         in done.out
     )
     assert "read the log with --missing=indicator" in done.out
-    step = shlex.split(done.out.splitlines()[-1].removeprefix("next: piwo "))
+    step = done.next
     assert step[:2] == ["evaluate", str(path)]
     for words in (
         *zip(roles[::2], roles[1::2], strict=True),

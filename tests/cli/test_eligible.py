@@ -1,6 +1,5 @@
 """Logs with eligible actions on the command line; printed commands run as they are printed."""
 
-import shlex
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,25 +28,18 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def printed(text: str) -> list[str]:
-    """Return the words of the command that an answer proposes."""
-    line = text.strip().splitlines()[-1]
-    assert line.startswith("next: piwo ")
-    return shlex.split(line.removeprefix("next: piwo "))
-
-
 def test_each_command_proposes_one_that_runs(piwo: Command, files: Path) -> None:
     log, items = files / "log.parquet", files / "items.parquet"
     options = ["--eligible", "eligible", "--items", items, "--context", "x*"]
     ran = piwo("check", log, *options)
     assert ran.code == 0
-    ran = piwo(*printed(ran.out))
+    ran = piwo(*ran.next)
     assert ran.code == 0
-    ran = piwo(*printed(ran.out))
+    ran = piwo(*ran.next)
     assert ran.code == 0
     assert "joint direct" in ran.out
     # Nothing is proved on so few rows: the policy is shown, rather than run.
-    words = printed(ran.out)
+    words = ran.next
     assert words[:2] == ["policy", "show"]
     assert piwo(*words).code == 0
     # `act` chooses from the lists of the log.
@@ -60,9 +52,9 @@ def test_each_command_proposes_one_that_runs(piwo: Command, files: Path) -> None
 
 def test_without_items_the_next_step_is_to_give_them(piwo: Command, files: Path) -> None:
     ran = piwo("evaluate", files / "log.parquet", "--eligible", "eligible", "--policy", "uniform")
-    assert ran.out.strip().endswith(
-        "next: to learn from changing actions, give their features: --items FILE"
-    )
+    assert ran.next == ["learn", "--help"]
+    assert ran.why == "to learn from changing actions, give their features (--items FILE)"
+    assert piwo(*ran.next).code == 0
     words = ["learn", files / "log.parquet", "--eligible", "eligible", "--out", "p.piwo"]
     ran = piwo(*words, "--context", "x*")
     assert ran.code == 2

@@ -1,6 +1,5 @@
 """`piwo evaluate`: the numbers, the JSON document, and what is said about several policies."""
 
-import shlex
 from pathlib import Path
 
 import numpy as np
@@ -144,24 +143,20 @@ def test_several_policies_hold_together(piwo, small: Path, roles) -> None:
 
 
 def test_the_text_ends_with_what_to_do_next(piwo, small: Path, learnable: Path, roles) -> None:
-    last = piwo("evaluate", learnable, *roles, "--policy", "logging").out.splitlines()[-1]
-    named = "--action item --reward click --propensity p"
-    assert last.startswith(f"next: piwo learn {learnable} {named}")
+    done = piwo("evaluate", learnable, *roles, "--policy", "logging")
+    assert done.next[:8] == ["learn", str(learnable), *roles]
     # Four rows are too few to learn from.
-    last = piwo("evaluate", small, *roles, "--policy", "logging").out.splitlines()[-1]
-    assert last == "next: collect more rows: 4 say too little about any policy"
+    done = piwo("evaluate", small, *roles, "--policy", "logging")
+    assert done.next == ["check", str(small), *roles]
+    assert done.why == "when there are more rows: 4 say too little about any policy"
 
 
 def test_the_next_line_can_be_typed(piwo, learnable: Path, roles, monkeypatch) -> None:
-    import shlex
-
     words = ("evaluate", learnable, *roles, "--context", "shop,user x", "--policy", "uniform")
-    line = piwo(*words).out.splitlines()[-1].removeprefix("next: piwo ")
-    done = piwo(*shlex.split(line))
+    done = piwo(*piwo(*words).next)
     assert (done.code, done.err) == (0, "")
-    line = done.out.splitlines()[-1].removeprefix("next: piwo ")
     # Nothing is proved on so few rows: the policy is shown, rather than run.
-    shown = piwo(*shlex.split(line))
+    shown = piwo(*done.next)
     assert shown.code == 0
     assert shown.out.startswith("policy.piwo: ")
 
@@ -175,7 +170,9 @@ def test_the_next_line_is_one_line(piwo, small: Path, roles, tmp_path: Path) -> 
     ):
         done = piwo(*words)
         assert "\x1b" not in done.out
-        assert done.out.splitlines()[-1].startswith("next: ")
+        *_, following, why = done.out.splitlines()
+        assert following.startswith("next: piwo check ")
+        assert why.startswith("why:  ")
 
 
 def test_costs_are_negative_rewards(piwo, small: Path) -> None:
@@ -429,11 +426,11 @@ def test_the_next_line_names_the_columns_that_may_be_context(piwo, tmp_path: Pat
     more = {"the hour": rng.integers(0, 24, 400), "x_0": rng.random(400), "x_1": rng.random(400)}
     log = tmp_path / "log.parquet"
     pq.write_table(pa.table({**table, "propensity": np.full(400, 0.5), **more}), log)
-    last = piwo("evaluate", log, "--policy", "uniform").out.splitlines()[-1]
-    command, _, advice = last.removeprefix("next: piwo ").partition("  # ")
-    assert "known before the decision" in advice
-    assert "--context 'the hour,x_*'" in command
-    assert piwo(*shlex.split(command), "--oracle", "ridge").code == 0
+    done = piwo("evaluate", log, "--policy", "uniform")
+    assert "known before the decision" in done.why
+    assert "--context 'the hour,x_*'" in done.out
+    assert piwo(*done.next, "--oracle", "ridge").code == 0
     pq.write_table(pa.table({**table, "propensity": np.full(400, 0.5)}), log)
-    last = piwo("evaluate", log, "--policy", "uniform").out.splitlines()[-1]
-    assert last.startswith("next: to learn, log context")
+    done = piwo("evaluate", log, "--policy", "uniform")
+    assert done.why.startswith("to learn, log context")
+    assert piwo(*done.next).code == 0

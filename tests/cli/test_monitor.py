@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -331,7 +330,9 @@ def test_without_a_log_the_last_look_is_shown_as_it_was(piwo: Command) -> None:
         ran = piwo("monitor", f"{number}.csv", *words, *when, *shown, "--html", "a.html")
     again = piwo("monitor", "--state", "m.piwo", *shown, "--html", "b.html")
     assert again.code == ran.code
-    assert again.out.replace("b.html", "a.html") == ran.out
+    assert (
+        again.out.replace("b.html", "a.html").split("\nnext: ")[0] == ran.out.split("\nnext: ")[0]
+    )
     assert Path("a.html").read_text() == Path("b.html").read_text()
     for text in (
         "constant:B",
@@ -370,16 +371,40 @@ def test_the_next_line_of_a_stop_can_be_run(piwo: Command) -> None:
     columns = ("--action", "the item", "--reward", "click", "--propensity", "p")
     words = ("--state", "m.piwo", "--policy", "constant:A", "--deadline", DAY)
     ran = piwo("monitor", "my log.csv", *columns, *words)
-    line = ran.out.splitlines()[-1]
-    typed = line.partition("keep today's system; piwo ")[2].removesuffix(" says more of these rows")
-    assert piwo(*shlex.split(typed)).code == 0
+    assert ran.why == "keep today's system; evaluate says more of these rows"
+    assert piwo(*ran.next).code == 0
     # The rows contradict their propensities: the check says why.
     table["p"] = 0.1
     table.to_csv("bad.csv", index=False)
     ran = piwo("monitor", "bad.csv", *columns, *words[2:], "--state", "b.piwo")
     assert ran.out.startswith("stop: the rows contradict their own propensities")
-    typed = ran.out.splitlines()[-1].partition("; piwo ")[2].partition(" says what is wrong")[0]
-    assert piwo(*shlex.split(typed)).out.startswith("Unfit")
+    assert piwo(*ran.next).out.startswith("Unfit")
+
+
+def test_the_next_line_takes_the_next_look(piwo: Command) -> None:
+    table = rows(40)
+    table[:100].to_csv("log.csv", index=False)
+    words = ("monitor", "log.csv", *OPTIONS, "--deadline", "300d", "--unit-name", "clicks")
+    ran = piwo(*words, "--date", "2026-11-01", "--all-new")
+    assert ran.next == [*words, "--all-new"]
+    assert ran.why == "when new rows have come"
+    table[100:].to_csv("log.csv", index=False)
+    # by the same command, one day later
+    ran = piwo(*ran.next, "--date", "2026-11-02")
+    assert ran.code == 0
+    assert ran.next == [*words, "--all-new"]
+    assert ran.why.startswith("run constant:B, keep exploring a little, and log the propensities")
+    ran = piwo("monitor", "--state", "m.piwo")
+    assert ran.next == ["monitor", "--state", "m.piwo"]
+    assert piwo(*ran.next).code == 0
+
+
+def test_a_certified_policy_file_is_run_next(piwo: Command) -> None:
+    rows(40).to_csv("log.csv", index=False)
+    Constant("B", ["A", "B"]).save("new.piwo")
+    ran = piwo("monitor", "log.csv", "--state", "m.piwo", "--policy", "new.piwo")
+    assert ran.next == ["policy", "act", "new.piwo", "log.csv", "--epsilon", "0.05"]
+    assert piwo(*ran.next).code == 0
 
 
 def test_notes_name_the_policy_that_they_are_about(piwo: Command) -> None:

@@ -304,7 +304,9 @@ def test_a_policy_that_was_learned_from_the_log_is_said_to_prove_nothing(
     ran = piwo(*words, "--policy", out, "--gate")
     assert ran.code == 1
     assert "learned from these rows, which therefore prove nothing" in ran.out.splitlines()[0]
-    assert "next: evaluate on other rows than those that the policy was learned from" in ran.out
+    assert ran.next == ["policy", "show", str(out)]
+    assert ran.why.endswith("take other rows than those that it was learned from")
+    assert piwo(*ran.next).code == 0
     assert "delta is shared" not in ran.out
 
 
@@ -316,3 +318,25 @@ def test_a_learned_policy_that_the_gate_refuses_is_not_saved(piwo, tmp_path: Pat
     ran = piwo(*words, "--context", "young", "--learn", out, "--gate")
     assert (ran.code, out.exists()) == (1, False)
     assert "the gate did not pass" in ran.out
+
+
+def test_the_next_line_can_be_typed(piwo, log: Path) -> None:
+    words = ["slates", log, *COLUMNS, "--marginals", "mu_alone", "--unit", "visitor", *TARGETS]
+    words += ["--policy", "column:best", "--position-weights", "1,.5", "--slots", 2]
+    ran = piwo(*words)
+    # columns of probabilities and of slates are no context
+    assert ran.next[-4:] == ["--context", "behavior,s", "--learn", "page.piwo"]
+    assert "known before the decision" in ran.why
+    learned = piwo(*ran.next)
+    assert (learned.code, learned.err) == (0, "")
+    assert piwo(*learned.next).code == 0
+    assert piwo(*words, "--context", "s").next[-2:] == ["--learn", "page.piwo"]
+    # rewards of whole slates: nothing can be learned, and the gate is asked
+    table = pq.read_table(log)
+    pq.write_table(table.append_column("r", pa.array([0.0, 1.0] * 100)), log)
+    words = ["slates", log, "--slate", "shown", "--reward", "r", "--propensities", "mu_above"]
+    ran = piwo(*words, "--target-propensities", "pi_above", "--slots", 2)
+    assert ran.next[-3:] == ["--target-propensities", "pi_above", "--gate"]
+    again = piwo(*ran.next)
+    assert again.code in (0, 1)
+    assert (again.next, again.why) == (ran.next, "when there are new rows")

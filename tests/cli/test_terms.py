@@ -147,7 +147,7 @@ def test_action_costs_on_the_command_line(piwo, complained, tmp_path: Path) -> N
     assert (found.code, found.err) == (0, "")
     assert "reward, net of action costs, in [-0.25, 1]" in found.out
     assert "net of costs: every reward is the logged one less the cost of its action" in found.out
-    assert "--action-cost 0=0,1=.25" in found.out.splitlines()[-1]
+    assert "--action-cost 0=0,1=.25" in " ".join(found.next)
     net = piwo(*words, "0=0,1=.25", "--json").document
     assert net["log"]["action_cost"] == {"0": 0.0, "1": 0.25}
     (one,), (other,) = free["policies"], net["policies"]
@@ -177,7 +177,7 @@ def test_a_column_of_costs_on_the_command_line(piwo, complained) -> None:
     found = piwo(*words)
     assert (found.code, found.err) == (0, "")
     assert "reward, net of action costs, in [-2, 1]" in found.out
-    assert "--action-cost complaints --action-cost-range 0,2" in found.out.splitlines()[-1]
+    assert "--action-cost complaints --action-cost-range 0,2" in " ".join(found.next)
     document = piwo(*words, "--json").document
     assert document["log"]["action_cost"] == {"column": "complaints", "range": [0.0, 2.0]}
     table = pq.read_table(complained)

@@ -64,7 +64,7 @@ def test_rows_of_one_weight_share_a_line() -> None:
         action=["a"] * 40 + ["b"] * 19, reward=[1] * 40 + [0] * 19, propensity=mu
     )
     lines = str(piwo.check(log)).splitlines()
-    start = lines.index("heaviest rows")
+    start = next(i for i, line in enumerate(lines) if line.startswith("heaviest rows"))
     rows = [line.partition("'b'")[0].strip() for line in lines[start + 2 : start + 4]]
     # the list has ten rows: all five of the first weight, five of 14 of the second
     assert rows == ["54, 55, 56 and 2 more", "40, 41, 42 and at least 2 more"]
@@ -311,8 +311,8 @@ def test_weights_beyond_float64_are_told_in_words() -> None:
     ) in first
     assert "rests on it;" in first
     assert "(p < 1e-300)" in text
-    assert "propensities: smallest below float64, median about 0.5" in text
-    assert "mean weight beyond float64, largest beyond float64" in text
+    assert "smallest below float64, middle (median) roughly 0.5" in text
+    assert "mean weight beyond float64, expected 1, largest beyond float64" in text
     assert "inf" not in text
     assert "p = 0)" not in str(piwo.evaluate(log, piwo.policies.Uniform(["a", "b"])))
 

@@ -53,8 +53,8 @@ def test_weights_of_units_and_of_rows_say_which_they_are() -> None:
     )
     text = str(piwo.check(log))
     assert "largest 2.5, of a single row" in text
-    assert "heaviest rows (weight: what the row adds to the mean weight of its unit)" in text
-    assert "weights by powers of two (of a unit, the mean over its rows)" in text
+    assert "heaviest rows (weight: what the row adds to the mean weight of its unit; share" in text
+    assert "how the weight is spread (of a unit: the mean over its rows" in text
 
 
 def test_each_table_is_explained_if_asked_for() -> None:
@@ -67,3 +67,21 @@ def test_each_table_is_explained_if_asked_for() -> None:
     added = [line for line in explained.splitlines() if line not in plain.splitlines()]
     assert added[0].startswith("rows, frequency: how often the action was taken.")
     assert max(map(len, added)) <= 100
+
+
+def test_what_is_measured_is_said_in_words() -> None:
+    rng = np.random.default_rng(0)
+    action = np.where(rng.random(1000) < 0.2, "a", "b")
+    propensity = np.where(action == "a", 0.2, 0.8)
+    log = piwo.Log.from_arrays(action=action, reward=[0, 1] * 500, propensity=propensity)
+    text = str(piwo.check(log))
+    weight = 0.5 / propensity
+    error = weight.std(ddof=1) / 1000**0.5
+    off = (weight.mean() - 1) / error
+    side = "below" if off < 0 else "above"
+    assert f"expected 1 ({abs(off):.2g} standard errors {side}), largest 2.5" in text
+    top, all_of_it = np.sort(weight)[::-1].cumsum(), weight.sum()
+    first, two, ten = (f"{100 * top[k - 1] / all_of_it:.2g} %" for k in (1, 2, 10))
+    assert f"the heaviest row carries {first}, the heaviest 2 {two}, the heaviest 10 {ten}" in text
+    for jargon in ("factor of two", "1/mu", "z =", "powers of two"):
+        assert jargon not in text

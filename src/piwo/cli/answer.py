@@ -14,7 +14,7 @@ from typing import Any
 from piwo import __version__
 from piwo.visible import visible, visible_lines
 
-__all__ = ["Answer", "command_line", "document", "on_stdout", "standard_streams"]
+__all__ = ["Answer", "command_line", "document", "next_lines", "on_stdout", "standard_streams"]
 
 
 @dataclass(frozen=True)
@@ -89,3 +89,17 @@ def command_line(words: Iterable[str]) -> str:
     "piwo check 'my log.csv'"
     """
     return visible(shlex.join(words))
+
+
+def next_lines(words: Iterable[str], why: str = "") -> list[str]:
+    """Return the last lines of an answer: a command that can be pasted, and a reason if any.
+
+    The reason has a line of its own: not every shell takes what follows # for a comment.
+
+    >>> next_lines(["piwo", "check", "log.csv"], "when there are more rows")
+    ['next: piwo check log.csv', 'why:  when there are more rows']
+    """
+    lines = [f"next: {command_line(words)}"]
+    if why:
+        lines.append(f"why:  {visible(why)}")
+    return lines

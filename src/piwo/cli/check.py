@@ -53,8 +53,9 @@ def check(
         rows = columns.read(log, context=named.columns)
         health = piwo.check(rows, named.make(rows.actions))
     text = health_text(health, explain=explain)
+    following = after_check(health, rows, log, policy, columns)
     return Answer(
-        text=f"{text}\n\nnext: {after_check(health, rows, log, policy, columns)}",
+        text="\n".join([text, "", *following]),
         document={"log": log_facts(rows, health.rows), **health.to_dict()},
         code=int(not health.fit),
     )

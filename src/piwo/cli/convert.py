@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 import piwo
-from piwo.cli.answer import Answer, command_line
+from piwo.cli.answer import Answer, next_lines
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, comma_list, log_facts
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.logs.columns import ROLES
@@ -44,7 +44,7 @@ def convert(
         reasons = ", ".join(f"{reason} {count}" for reason, count in skipped.items())
         text += f"\nlines that are not decisions: {reasons}"
     return Answer(
-        f"{text}\n\nnext: {command_line(['piwo', 'check', str(out), *_options(rows, out)])}",
+        "\n".join([f"{text}\n", *next_lines(["piwo", "check", str(out), *_options(rows, out)])]),
         {
             "log": log_facts(rows, made.rows),
             "out": str(out),

@@ -118,8 +118,10 @@ def evaluate(
         passed = verdict.passed
     selection = _selection(found)
     chosen = None if selection is None else selection.to_dict()
+    named = [*(policies.policy or ()), *([] if baseline is None else [baseline])]
+    following = after_evaluate(found.values(), rows, log, columns, named)
     return Answer(
-        text="\n".join([*lines, "", f"next: {after_evaluate(found.values(), rows, log, columns)}"]),
+        text="\n".join([*lines, "", *following]),
         document={
             "log": log_facts(rows, first.rows),
             "policies": records(found),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 
 import piwo
-from piwo.cli.answer import Answer, command_line
+from piwo.cli.answer import Answer, next_lines
 from piwo.cli.log_options import number_of, range_of
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import UsageError
@@ -123,7 +123,7 @@ def join(
     if made.open:
         words += ["--where", f"{options.outcome}_closed"]
     return Answer(
-        f"{made}\nwrote {made.decisions:,} rows to {out}\n\nnext: {command_line(words)}",
+        "\n".join([f"{made}\nwrote {made.decisions:,} rows to {out}\n", *next_lines(words)]),
         {"out": str(out), **made.to_dict()},
     )
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, cast
 
 from cyclopts import Group, Parameter, Token
@@ -19,7 +20,7 @@ from piwo.logs.columns import ROLES, UNLOGGED_ROLES, Columns, Roles, UnloggedRol
 from piwo.logs.encoding import DEFAULT_ENCODING
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.messages import argument
-from piwo.visible import visible, without_secrets
+from piwo.visible import without_secrets
 
 __all__ = [
     "DEFAULT_COLUMNS",
@@ -27,11 +28,12 @@ __all__ = [
     "LogPaths",
     "action_labels",
     "categories_of",
-    "certificate_obstacle",
     "comma_list",
     "log_facts",
     "number_of",
     "range_of",
+    "typed_paths",
+    "typed_words",
     "whole",
 ]
 
@@ -343,23 +345,46 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
             paths: the words for LOG.
             command: whose settings in the settings file are left out.
         """
-        settings = settings_of(command)
-        words: list[str] = []
-        if settings.get("--log") != ",".join(paths):
-            words += map(without_secrets, paths)
-        for one in fields(self):
-            option = "--" + one.name.replace("_", "-")
-            text = _typed_value(getattr(self, one.name))
-            if text is None or text == settings.get(option, _typed_value(one.default)):
-                continue
-            if text == "true":
-                words.append(option)
-            elif text.startswith("-"):
-                # As a word of its own, it would be read as an option.
-                words.append(f"{option}={text}")
-            else:
-                words += [option, text]
-        return words
+        return [*typed_paths(paths, command), *typed_words(self, command)]
+
+
+def typed_paths(paths: Sequence[str], command: str) -> list[str]:
+    """Return the words for LOG; none if they are those of the settings file.
+
+    Args:
+        paths: the words as they were typed.
+        command: whose settings in the settings file are left out.
+    """
+    if settings_of(command).get("--log") == ",".join(paths):
+        return []
+    return list(map(without_secrets, paths))
+
+
+def typed_words(
+    options: Any, command: str, names: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
+    """Return options as a user would type them for a command.
+
+    Args:
+        options: a dataclass of them.
+        command: whose settings in the settings file are left out.
+        names: of options that are not called as their fields are.
+    """
+    settings = settings_of(command)
+    words: list[str] = []
+    for one in fields(options):
+        option = names.get(one.name, "--" + one.name.replace("_", "-"))
+        text = _typed_value(getattr(options, one.name))
+        if text is None or text == settings.get(option, _typed_value(one.default)):
+            continue
+        if text == "true":
+            words.append(option)
+        elif text.startswith("-"):
+            # As a word of its own, it would be read as an option.
+            words.append(f"{option}={text}")
+        else:
+            words += [option, text]
+    return words
 
 
 def _typed_value(value: object) -> str | None:
@@ -377,17 +402,6 @@ def _typed_value(value: object) -> str | None:
 
 DEFAULT_COLUMNS = LogOptions()
 """Columns with the default names."""
-
-
-def certificate_obstacle(log: piwo.Log) -> str | None:
-    """Return why no certificate can be given on a log, and what to do; None if one can."""
-    reason = log.unprovable
-    if reason is None:
-        return None
-    if not log.chosen_by:
-        return f"no certificate can be given: {reason}"
-    columns = ", ".join(map(repr, log.chosen_by))
-    return visible(f"read the log without --where, which chooses rows by {columns}")
 
 
 def comma_list(values: Sequence[str] | None) -> list[str]:

@@ -11,9 +11,16 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.certificates.terms import check_at_least
-from piwo.cli.answer import Answer, command_line
+from piwo.cli.answer import Answer, next_lines
 from piwo.cli.gain_options import DEFAULT_GAINS, GainOptions
-from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, LogPaths, log_facts
+from piwo.cli.log_options import (
+    DEFAULT_COLUMNS,
+    LogOptions,
+    LogPaths,
+    log_facts,
+    typed_words,
+)
+from piwo.cli.next_steps import acting
 from piwo.cli.shared_options import (
     DEFAULT_OUTPUT,
     DEFAULT_RUN,
@@ -79,6 +86,14 @@ class WatchOptions:
 DEFAULT_WATCH = WatchOptions()
 
 
+@dataclass(frozen=True)
+class _Others:
+    """Options that other commands on the log take, too."""
+
+    policies: PolicyOptions
+    columns: LogOptions
+
+
 def monitor(
     log: LogPaths | None = None,
     *,
@@ -121,7 +136,8 @@ def monitor(
         history = WatchHistory.load(state)
         _require_same(history, state, date, all_new, settings, policies)
         facts = {"state": str(state), **_facts(history, units)}
-        return _answer(history, facts, html, units, _next_step(history))
+        nothing = _Others(policies, columns)
+        return _answer(history, facts, html, units, _next_lines(history, state, [], [], nothing))
     with locked(state):
         named = _named(policies, state)
         rows = _read(log, named, policies, columns, state)
@@ -146,7 +162,15 @@ def monitor(
         watch.save(state)
     history = watch.history
     facts = {"log": log_facts(rows, history.last.added), "state": str(state)}
-    following = _next_step(history, log, policies, columns)
+    again = ["piwo", "monitor", *columns.words(log, "monitor"), "--state", str(state)]
+    again += policies.words("monitor")
+    for options in (settings, shown):
+        again += typed_words(options, "monitor")
+    if all_new:
+        again.append("--all-new")
+    if html is not None:
+        again += ["--html", str(html)]
+    following = _next_lines(history, state, log, again, _Others(policies, columns))
     return _answer(history, {**facts, **_facts(history, units)}, html, units, following)
 
 
@@ -253,7 +277,7 @@ def _answer(
     facts: Mapping[str, Any],
     html: Path | None,
     units: Units,
-    following: str,
+    following: list[str],
 ) -> Answer:
     """Return the answer of the last look, which is the same with and without a log."""
     if html is not None:
@@ -264,7 +288,7 @@ def _answer(
     lines.append("")
     if html is not None:
         lines.append(f"wrote {visible(html)}; open it in a browser")
-    lines.append(following)
+    lines += following
     return Answer(text="\n".join(lines), document=facts, code=int(history.answer != "certified"))
 
 
@@ -296,27 +320,38 @@ def _look_lines(looks: tuple[WatchLook, ...], units: Units) -> list[str]:
     return lines
 
 
-def _next_step(
-    history: WatchHistory,
-    log: list[str] | None = None,
-    policies: PolicyOptions = NO_POLICY,
-    columns: LogOptions = DEFAULT_COLUMNS,
-) -> str:
-    """Return what to do next; commands on the log only if there is one."""
-    if history.answer == "certified":
-        return f"next: run {visible(history.certified[0])}, and keep exploring a little"
+def _next_lines(
+    history: WatchHistory, state: Path, log: list[str], again: list[str], others: _Others
+) -> list[str]:
+    """Return what to do next: a command, and why. Without a log, the look is shown again.
+
+    Args:
+        history: of the looks.
+        state: its file.
+        log: its paths, as typed; empty: none was given.
+        again: the command for the next look, if there is a log.
+        others: options for other commands on the log.
+    """
+    look = again or ["piwo", "monitor", "--state", str(state)]
     if history.answer == "not yet":
-        return "next: the same command when new rows have come"
-    keep = "next: keep today's system"
+        if log:
+            return next_lines(look, "when new rows have come")
+        return next_lines(look, "with the log and its options when new rows have come")
+    if history.answer == "certified":
+        best = history.certified[0]
+        run = f"run {best}, keep exploring a little, and log the propensities"
+        if log and Path(best).is_file():
+            return next_lines(acting(Path(best), log[0], others.columns.eligible), run)
+        return next_lines(look, f"{run}; or look again, at no cost, when new rows have come")
+    keep = "keep today's system"
     if not log:
-        return keep
+        return next_lines(look, f"{keep}; with the log, a look says which command tells more")
     if history.contradicted:
-        words = command_line(["piwo", "check", *columns.words(log, "check")])
-        return f"{keep}; {words} says what is wrong with the log"
-    words = command_line(
-        ["piwo", "evaluate", *columns.words(log, "evaluate"), *policies.words("evaluate")]
-    )
-    return f"{keep}; {words} says more of these rows"
+        words = ["piwo", "check", *others.columns.words(log, "check")]
+        return next_lines(words, f"{keep}; check says what is wrong with the log")
+    words = ["piwo", "evaluate", *others.columns.words(log, "evaluate")]
+    words += others.policies.words("evaluate")
+    return next_lines(words, f"{keep}; evaluate says more of these rows")
 
 
 def _deadline_of(text: str | None) -> Any:

@@ -1,31 +1,42 @@
-"""What to do next: the last line of `check`, `evaluate` and `learn`, by what they found."""
+"""What to do next: the last lines of `check`, `evaluate` and `learn`, by what they found."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from piwo.cli.answer import command_line
-from piwo.cli.log_options import LogOptions, certificate_obstacle
+from piwo.cli.answer import next_lines
+from piwo.cli.log_options import LogOptions
 from piwo.cli.settings import settings_of
 from piwo.errors import FileError
 from piwo.evaluation import Evaluation
-from piwo.health.record import Health
+from piwo.health.record import Health, policy_text
 from piwo.health.rules import FEWEST
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.sources.paths import files_of, kind_of
 from piwo.visible import visible, without_secrets
 
-__all__ = ["after_check", "after_evaluate", "after_learn"]
+__all__ = [
+    "KNOWN_BEFORE",
+    "acting",
+    "after_check",
+    "after_evaluate",
+    "after_in_sample",
+    "after_learn",
+    "free_columns",
+]
+
+KNOWN_BEFORE = "of these columns, keep those that are known before the decision"
+"""On columns without a role that a command proposes as context."""
 
 
 def after_check(
     health: Health, rows: Log, log: list[str], policy: str | None, columns: LogOptions
-) -> str:
-    """Return what comes after `piwo check`: the command to run, or what to do first.
+) -> list[str]:
+    """Return what comes after `piwo check`: the command to run, and why if it needs a reason.
 
     Args:
         health: what the check found.
@@ -34,74 +45,136 @@ def after_check(
         policy: the policy of the check, as typed; None: none.
         columns: the options on columns.
     """
-    obstacle = certificate_obstacle(rows)
-    if rows.chosen_by and obstacle is not None:
+    if rows.chosen_by:
         # The condition may be what makes the log unfit, and such rows give no interval.
-        return obstacle
+        return _without_condition(rows, log, columns)
+    named = [] if policy is None else ["--policy", policy]
     unfit = [one.kind for one in health.findings if one.severity == "unfit"]
     if any(kind != "effective-sample" for kind in unfit):
-        return "repair the log first: results computed from it now would be wrong"
+        again = ["piwo", "check", *columns.words(log, "check"), *named, "--explain"]
+        return next_lines(
+            again, "once the log is repaired; results computed from it now would be wrong"
+        )
     if unfit and health.count < FEWEST:
         # No policy has an effective sample that is larger than the log.
-        return f"collect more {health.counted}: {health.count:,} say too little about any policy"
+        return _with_more(health.count, health.counted, log, columns)
     if unfit:
         # The log itself is sound: only this policy differs too much from the logger.
-        return "evaluate policies closer to the logger, for which more rows count"
+        words = ["piwo", "evaluate", *columns.words(log, "evaluate"), "--policy", "logging"]
+        return next_lines(
+            words,
+            f"few rows count for the {policy_text(health.policy)}: evaluate policies closer to the "
+            "logger, or log more exploration",
+        )
     if any(gap.missing + gap.nan and not gap.indicated for gap in health.context_gaps):
         # By default, such rows are refused.
         columns = replace(columns, missing="indicator")
     words = ["piwo", "evaluate", *columns.words(log, "evaluate")]
     if policy is not None or "--policy" not in settings_of("evaluate"):
         words += ["--policy", policy or "uniform"]
-    return command_line(words)
+    return next_lines(words)
 
 
 def after_evaluate(
-    found: Iterable[Evaluation], rows: Log, log: list[str], columns: LogOptions
-) -> str:
-    """Return what comes after `piwo evaluate`: the command that learns, or what to do first.
+    found: Iterable[Evaluation],
+    rows: Log,
+    log: list[str],
+    columns: LogOptions,
+    named: Sequence[str],
+) -> list[str]:
+    """Return what comes after `piwo evaluate`: the command, and why if it needs a reason.
 
     Args:
         found: the evaluations.
         rows: the log.
         log: its paths, as typed.
         columns: the options on columns.
+        named: the policies, and what they are compared with, as typed.
     """
-    obstacle = certificate_obstacle(rows)
-    if obstacle is not None:
-        return obstacle
+    if rows.chosen_by:
+        return _without_condition(rows, log, columns)
+    check = ["piwo", "check", *columns.words(log, "check")]
+    if rows.unprovable is not None:
+        return next_lines(check, f"no certificate can be given: {rows.unprovable}")
     evaluations = tuple(found)
     if all(one.in_sample for one in evaluations):
-        return "evaluate on other rows than those that the policy was learned from"
+        return after_in_sample(named)
     reasons = (one.no_interval for one in evaluations)
     if any(why is not None and why.kind == "contradicted" for why in reasons):
-        return command_line(["piwo", "check", *columns.words(log, "check")])
+        return next_lines(check)
     first = evaluations[0]
     count, counted = first.rows, "rows"
     if first.units is not None:
         count, counted = first.units, "units"
     if count < FEWEST:
-        return f"collect more {counted}: {count:,} say too little about any policy"
+        return _with_more(count, counted, log, columns)
+    return _learning(rows, log, columns)
+
+
+def _learning(rows: Log, log: list[str], columns: LogOptions) -> list[str]:
+    """Return the command that learns, or what it lacks."""
     if columns.eligible is not None and columns.items is None:
-        return "to learn from changing actions, give their features: --items FILE"
+        return next_lines(
+            ["piwo", "learn", "--help"],
+            "to learn from changing actions, give their features (--items FILE)",
+        )
     settings = settings_of("learn")
     words, before = ["piwo", "learn", *columns.words(log, "learn")], ""
     if not columns.context and "--context" not in settings:
-        free = _free(rows)
-        if not free:
-            return "to learn, log context: columns known before the decision (this log has none)"
-        words += ["--context", ",".join(_short(free))]
-        before = "  # of these columns, keep those that are known before the decision"
+        taken = {*rows.columns.used(), rows.columns.position}
+        context = free_columns(rows.source.schema.names, taken)
+        if not context:
+            return next_lines(
+                ["piwo", "learn", "--help"],
+                "to learn, log context: columns known before the decision (this log has none)",
+            )
+        words += ["--context", context]
+        before = KNOWN_BEFORE
     if "--out" not in settings:
         words += ["--out", "policy.piwo"]
-    return f"{command_line(words)}{before}"
+    return next_lines(words, before)
 
 
-def _free(log: Log) -> list[str]:
-    """Return the columns of a log without a role, which may be context."""
-    columns = log.columns
-    taken = {*columns.used(), columns.position}
-    return [name for name in log.source.schema.names if name not in taken]
+def after_in_sample(named: Iterable[str]) -> list[str]:
+    """Return what comes after policies that were learned from the rows at hand.
+
+    Args:
+        named: the policies, as typed; those that are files have certificates of their own.
+    """
+    files = [word for word in named if Path(word).is_file()]
+    return next_lines(
+        ["piwo", "policy", "show", *files[:1]] if files else ["piwo", "policy", "show", "--help"],
+        "it says what was proved of the policy on rows held out from learning; to evaluate it, "
+        "take other rows than those that it was learned from",
+    )
+
+
+def _without_condition(rows: Log, log: list[str], columns: LogOptions) -> list[str]:
+    """Return the check of all rows, where a condition chose some by what was decided or earned."""
+    everything = replace(columns, where=None)
+    chosen = ", ".join(map(repr, rows.chosen_by))
+    return next_lines(
+        ["piwo", "check", *everything.words(log, "check")],
+        f"read the log without --where, which chooses rows by {chosen}",
+    )
+
+
+def _with_more(count: int, counted: str, log: list[str], columns: LogOptions) -> list[str]:
+    """Return the check again, for a log that has too few rows."""
+    return next_lines(
+        ["piwo", "check", *columns.words(log, "check")],
+        f"when there are more {counted}: {count:,} say too little about any policy",
+    )
+
+
+def free_columns(names: Iterable[str], taken: Collection[str | None]) -> str:
+    """Return the columns of a log without a role, which may be context, as --context takes them.
+
+    Args:
+        names: all columns.
+        taken: those with a role.
+    """
+    return ",".join(_short([name for name in names if name not in taken]))
 
 
 def _short(names: Sequence[str]) -> list[str]:
@@ -143,19 +216,31 @@ def after_learn(
         return [f"the gate did not pass: kept the old {visible(out)}"]
     if refused:
         return [f"the gate did not pass: {visible(out)} was not written"]
-    show = f"next: {command_line(['piwo', 'policy', 'show', str(out)])}"
+    show = next_lines(["piwo", "policy", "show", str(out)])
     if not policy.gives_full_distribution:
         # The policy to keep is the logging policy, which is known by its logged rows alone.
         records = f"{visible(out)} records this, and cannot be used to act"
-        return [f"no policy was certified better; keep the current one ({records})", "", show]
+        return [f"no policy was certified better; keep the current one ({records})", "", *show]
+    if not proved:
+        return [saved, "", *show]
+    return [saved, "", *next_lines(acting(out, log, eligible))]
+
+
+def acting(policy: Path, log: str, eligible: str | None) -> list[str]:
+    """Return the command that decides with a policy and explores; else the one that shows it.
+
+    Args:
+        policy: its file.
+        log: the first of the inputs, as it was typed.
+        eligible: its column of eligible actions.
+    """
     # `piwo policy act` reads tables, and not those of a cluster.
-    if not proved or log.startswith("spark:") or not _is_table(log):
-        return [saved, "", show]
-    act = ["piwo", "policy", "act", str(out), without_secrets(log)]
+    if log.startswith("spark:") or not _is_table(log):
+        return ["piwo", "policy", "show", str(policy)]
+    act = ["piwo", "policy", "act", str(policy), without_secrets(log)]
     if eligible is not None:
         act += ["--eligible", eligible]
-    act += ["--epsilon", "0.05"]
-    return [saved, "", f"next: {command_line(act)}"]
+    return [*act, "--epsilon", "0.05"]
 
 
 def _is_table(log: str) -> bool:

@@ -45,7 +45,7 @@ def _options() -> Mapping[str, str]:
     from piwo.cli.learn_options import LearnOptions
     from piwo.cli.log_options import LogOptions
     from piwo.cli.shared_options import EstimateOptions, PolicyOptions, RunOptions
-    from piwo.cli.slates import SlateOptions
+    from piwo.cli.slate_options import SlateOptions
     from piwo.cli.terms import TermOptions
     from piwo.scores import SCORES
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Group, Parameter
 
 import piwo
-from piwo.cli.answer import Answer, command_line
+from piwo.cli.answer import Answer, next_lines
 from piwo.cli.interrupts import goes_on
 from piwo.cli.log_options import range_of, whole
 from piwo.cli.notices import on_stderr
@@ -151,7 +151,7 @@ def serve(
     goes_on()
     words = ["piwo", "check", folder]
     return Answer(
-        f"the log is in {folder}\n\nnext: {command_line(words)}",
+        "\n".join([f"the log is in {folder}\n", *next_lines(words)]),
         {"policy": file, "log": folder},
     )
 

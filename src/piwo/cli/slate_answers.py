@@ -64,6 +64,7 @@ def slate_answer(
     *,
     tried: Mapping[str, Sequence[SlateEvaluation]] | None = None,
     rules: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    following: Sequence[str] = (),
 ) -> Answer:
     """Return the answer on policies that were evaluated.
 
@@ -73,6 +74,7 @@ def slate_answer(
         gated: what they say, and the gate.
         tried: policy -> the evaluations from which its assumption was chosen; None: none was.
         rules: policy -> of each part of the rows, the leaves of its tree; None: there are none.
+        following: the lines on what to do next.
     """
     lines = [gated.headline, "", *_report(log, found)]
     for name, evaluations in (tried or {}).items():
@@ -81,8 +83,7 @@ def slate_answer(
     for name, trees in (rules or {}).items():
         lines += [f"{name}, part {i}: {'; '.join(tree)}" for i, tree in enumerate(trees, 1)]
     lines += gated.lines
-    if all(one.in_sample for one in found.evaluations):
-        lines += ["", "next: evaluate on other rows than those that the policy was learned from"]
+    lines += ["", *following]
     page = found.to_dict()
     policies = []
     for record, one in zip(page.pop("evaluations"), found.evaluations, strict=True):

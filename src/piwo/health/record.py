@@ -24,7 +24,7 @@ from piwo.logs.unit_columns import UnitColumn
 from piwo.messages import argument, rendered
 from piwo.records import Record, frames_field
 from piwo.sources.row_labels import first_of, place
-from piwo.visible import number, rows_text, table, visible_lines
+from piwo.visible import number, percent, rows_text, table, visible_lines
 
 __all__ = [
     "TABLE_ROWS",
@@ -61,36 +61,40 @@ _WIDTH = 100
 """Columns of a paragraph."""
 _ACTIONS = (
     "rows, frequency: how often the action was taken. propensity, reward: means over the rows that "
-    "took it. mean 1/mu: the sum of 1/propensity over those rows, divided by the number of all; "
-    "expected 1. error: its standard error. z: how many errors it is from 1; far above 0, the "
-    "propensities are too small."
+    "took it. match (mean 1/mu): the sum of 1/propensity over those rows, divided by the number of "
+    "all; 1 up to chance if the propensities are right. error: its standard error. z-score: how "
+    "many errors it is from 1; far above 0, the propensities are too small."
 )
 _HEAVIEST = (
     "row: its number in the log, from 0. weight: the probability that the policy gives to the "
-    "action taken, divided by the propensity (with units, by the rows of its unit, too). share of "
-    "weight: of the sum of all weights; a row with much of it decides the estimate."
+    "action taken, divided by the propensity (with units, by the rows of its unit, too). share: "
+    "its part of the sum of all weights; a row with much of it decides the estimate."
 )
 _HISTOGRAM = (
-    "weight from: rows (or units) with at least this weight and less than twice as much. share of "
-    "weight: of the sum of all weights."
+    "weight from: rows (or units) with at least this weight and less than twice as much. share: "
+    "their part of the sum of all weights."
 )
 _SIZES = (
     "actions from: rows with at least this many eligible actions and fewer than twice as many. "
-    "mean weight: of the uniform policy, expected 1. z: its distance from 1 in standard errors."
+    "mean weight: of the uniform policy, expected 1. z-score: its distance from 1 in standard "
+    "errors."
 )
 _AGES = (
     "age from: how long ago the action was first eligible, as a share of the log. mean weight: of "
-    "the uniform policy. listed: what it is expected to be. z: their difference in standard errors."
+    "the uniform policy. listed: what it is expected to be. z-score: their difference in standard "
+    "errors."
 )
 _POSITIONS = (
-    "reward: mean over the rows at the position; z beside it: how far it is from what the same "
-    "actions earn at all positions, in standard errors. mean weight: of the uniform policy, "
-    "expected 1 if positions do not depend on the action; z beside it: its distance from 1. not "
+    "reward: mean over the rows at the position; z-score beside it: how far it is from what the "
+    "same actions earn at all positions, in standard errors. mean weight: of the uniform policy, "
+    "expected 1 if positions do not depend on the action; z-score beside it: its distance from 1. "
+    "not "
     "taken: share of the uniform policy whose actions were never taken at the position."
 )
 _CALIBRATION = (
     "estimated: pairs of a row and an action with such an estimated propensity. mean estimated, "
-    "taken: its mean, and how often the action was taken; z: their difference in standard errors."
+    "taken: its mean, and how often the action was taken; z-score: their difference in standard "
+    "errors."
 )
 _IN_WORDS = {
     "propensity-error": (
@@ -206,7 +210,7 @@ class Health(Record):
     cost: bool
     propensity_min: float
     propensity_median: float
-    """To within a factor of two."""
+    """The true one is between half of it and twice as much."""
     mean_weight: float
     mean_weight_z: float | None
     max_weight: float
@@ -415,29 +419,51 @@ def _facts(health: Health) -> tuple[str, ...]:
 
 
 def _summary(health: Health) -> list[str]:
-    z, reward = "", "reward"
+    chance, reward = "", "reward"
     if health.mean_weight_z is not None:
-        z = f" (z = {health.mean_weight_z:.2f})"
+        chance = f" ({_from_1(health.mean_weight_z)})"
     if health.cost:
         reward = "reward (minus the cost)"
     largest = f"largest {number(health.max_weight)}"
     if health.units is not None:
         largest += ", of a single row"
-    shares = ", ".join(f"{k}: {number(share)}" for k, share in health.top_share.items())
-    least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median)
+    least, middle = _propensity(health.propensity_min), _propensity(health.propensity_median, 2)
+    sense = f"(that many {health.counted} of equal weight would say as much)"
     rows = rows_text(health.rows, health.units, health.unit)
     if health.units is None:
         rows = f"rows {health.rows:,}"
     return [
         f"{rows}, actions {health.actions} ({health.actions_logged} logged)",
         f"mean {reward} {number(health.mean_reward)}",
-        f"propensities: smallest {least}, median about {middle}, to a factor of two",
-        f"{policy_text(health.policy)}: effective sample size {_whole(health.ess)}",
-        f"mean weight {number(health.mean_weight)}{z}, {largest}",
-        f"share of all weight in the heaviest rows: {shares}",
+        f"propensities of the actions taken: smallest {least}, middle (median) roughly {middle}",
+        f"{policy_text(health.policy)}: effective sample size {_whole(health.ess)} {sense}",
+        f"mean weight {number(health.mean_weight)}, expected 1{chance}, {largest}",
+        *_top_shares(health),
         *_detectable(health),
         *_equal_rows(health),
     ]
+
+
+def _from_1(z: float) -> str:
+    """Return how far a mean weight is from 1, in words.
+
+    >>> _from_1(-0.4261), _from_1(1234.5)
+    ('0.43 standard errors below', '1,234 standard errors above')
+    """
+    size = f"{abs(z):.2g}" if abs(z) < 100.0 else f"{abs(z):,.0f}"
+    return f"{size} standard errors {'below' if z < 0.0 else 'above'}"
+
+
+def _top_shares(health: Health) -> list[str]:
+    """Return how much of all weight the heaviest rows carry."""
+    parts = []
+    for many, share in health.top_share.items():
+        if share is not None:
+            parts.append(f"the heaviest {many} {percent(share)}")
+    if not parts:
+        return []
+    first = parts[0].replace("heaviest 1 ", "heaviest row carries ", 1)
+    return [f"{', '.join([first, *parts[1:]])} of all weight"]
 
 
 def _whole(size: float | None) -> str:
@@ -450,9 +476,8 @@ def _whole(size: float | None) -> str:
 def _detectable(health: Health) -> list[str]:
     if health.detectable_factor is None:
         return []
-    percent = 100.0 * (1.0 - 1.0 / health.detectable_factor)
-    text = f"propensities: all too small by less than about {percent:.2g} % would not be noticed"
-    return [text]
+    least = percent(1.0 - 1.0 / health.detectable_factor)
+    return [f"if all propensities were too small by up to about {least}, no test would notice"]
 
 
 def _equal_rows(health: Health) -> list[str]:
@@ -466,10 +491,10 @@ def _equal_rows(health: Health) -> list[str]:
     return [rendered(text)]
 
 
-def _propensity(value: float) -> str:
+def _propensity(value: float, digits: int = 4) -> str:
     if value == 0.0:
         return "below float64"
-    return number(value)
+    return f"{value:.{digits}g}"
 
 
 def _oddity(row: ActionRow) -> tuple[float, float]:
@@ -482,7 +507,7 @@ def _oddity(row: ActionRow) -> tuple[float, float]:
 
 
 def _actions(health: Health) -> list[str]:
-    head = ("action", "rows", "frequency", "propensity", "reward", "mean 1/mu", "error", "z")
+    head = ("action", "rows", "frequency", "propensity", "reward", "match", "error", "z-score")
     rows = []
     for x in sorted(health.by_action, key=_oddity)[:_SHOWN]:
         z = "-"
@@ -490,14 +515,16 @@ def _actions(health: Health) -> list[str]:
             z = f"{x.z:.1f}"
         numbers = (x.frequency, x.mean_propensity, x.mean_reward, x.mean_inverse, x.standard_error)
         rows.append((label_text(x.action), f"{x.count:,}", *map(number, numbers), z))
+    shown = "all" if len(rows) == health.actions else f"{len(rows)} of {health.actions}"
     title = (
-        f"by action (largest deviation of mean 1/mu from 1 first; {len(rows)} of {health.actions})"
+        "by action (match: 1, up to chance, if propensities fit how often it was taken; "
+        f"{shown}, the worst match first)"
     )
     return [title, *_indented(head, rows)]
 
 
 def _sizes(health: Health) -> list[str]:
-    head = ("actions from", "rows", "reward", "mean weight", "z")
+    head = ("actions from", "rows", "reward", "mean weight", "z-score")
     rows = []
     for x in health.by_size:
         z = "-"
@@ -509,7 +536,7 @@ def _sizes(health: Health) -> list[str]:
 
 
 def _ages(health: Health) -> list[str]:
-    head = ("age from", "rows", "reward", "mean weight", "listed", "z")
+    head = ("age from", "rows", "reward", "mean weight", "listed", "z-score")
     rows = []
     for x in health.by_age:
         z = "-"
@@ -522,7 +549,7 @@ def _ages(health: Health) -> list[str]:
 
 
 def _positions(health: Health) -> list[str]:
-    head = ("position", "rows", "reward", "z", "mean weight", "z", "not taken")
+    head = ("position", "rows", "reward", "z-score", "mean weight", "z-score", "not taken")
     rows = []
     for x in health.by_position:
         cells = [position_text(x.position), f"{x.rows:,}"]
@@ -537,7 +564,7 @@ def _positions(health: Health) -> list[str]:
 
 
 def _calibration(health: Health) -> list[str]:
-    head = ("estimated", "pairs", "mean estimated", "taken", "z")
+    head = ("estimated", "pairs", "mean estimated", "taken", "z-score")
     rows = []
     for x in health.calibration:
         numbers = map(number, (x.pairs, x.predicted, x.observed))
@@ -550,7 +577,7 @@ def _heaviest(health: Health) -> list[str]:
     # All weights are the same up to rounding.
     if health.ess is not None and health.ess >= 0.999 * health.count:
         return ["heaviest rows: none, all weights are alike"]
-    head = ("row", "action", "propensity", "weight", "share of weight")
+    head = ("row", "action", "propensity", "weight", "share")
     shown: list[tuple[str, ...]] = []
     alike: dict[tuple[str, ...], list[str]] = {}
     last: tuple[str, ...] = ()
@@ -559,8 +586,8 @@ def _heaviest(health: Health) -> list[str]:
         # In a cluster, rows are numbered within their partition.
         if x.row >= first_of(0):
             row = place(x.row)
-        numbers = map(number, (x.propensity, x.weight, x.share))
-        last = (label_text(x.action), *numbers)
+        numbers = map(number, (x.propensity, x.weight))
+        last = (label_text(x.action), *numbers, percent(x.share))
         alike.setdefault(last, []).append(row)
     for cells, named in alike.items():
         row = ", ".join(named[:_ALIKE])
@@ -569,21 +596,22 @@ def _heaviest(health: Health) -> list[str]:
             some = "at least " if cells == last else ""
             row += f" and {some}{len(named) - _ALIKE} more"
         shown.append((row, *cells))
-    title = "heaviest rows"
+    title = "heaviest rows (weight: how many times the row counts"
     if health.units is not None:
-        title += " (weight: what the row adds to the mean weight of its unit)"
+        title = "heaviest rows (weight: what the row adds to the mean weight of its unit"
+    title = f"{title}; share: of all weight)"
     return [title, *_indented(head, shown)]
 
 
 def _histogram(health: Health) -> list[str]:
-    head = ("weight from", health.counted, "share of weight")
-    rows = [(number(x.least), f"{x.rows:,}", number(x.share)) for x in health.histogram]
+    head = ("weight from", health.counted, "share")
+    rows = [(number(x.least), f"{x.rows:,}", percent(x.share)) for x in health.histogram]
     # The middle of a long table is left out.
     if len(rows) > 2 * _SHOWN:
         rows = [*rows[:_SHOWN], ("...", "...", "..."), *rows[-_SHOWN:]]
-    title = "weights by powers of two"
+    title = "how the weight is spread (share: of all weight)"
     if health.units is not None:
-        title += " (of a unit, the mean over its rows)"
+        title = "how the weight is spread (of a unit: the mean over its rows; share: of all weight)"
     return [title, *_indented(head, rows)]
 
 

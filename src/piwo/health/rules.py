@@ -18,7 +18,7 @@ from piwo.health.record import (
 from piwo.health.rows import ActionRow, ContextGap, HeavyRow
 from piwo.logs.unit_columns import UnitColumn
 from piwo.messages import argument, rendered
-from piwo.visible import number, p_value
+from piwo.visible import number, p_value, percent
 
 __all__ = ["findings_of"]
 
@@ -109,7 +109,7 @@ def _effective_sample(health: Health) -> Iterator[HealthFinding]:
         carried, share = "", health.top_share[10]
         if share is not None:
             many = len(health.heaviest)
-            carried = f": the heaviest {many:,} rows carry {_percent(share)} of the weight"
+            carried = f": the heaviest {many:,} rows carry {percent(share)} of the weight"
         first, _, _ = named[0].partition(" (")
         text = f"{start}{carried}, first {first}; expect wide intervals"
         yield _finding(kind, "care", text, health.heaviest)
@@ -119,7 +119,7 @@ def _heavy(row: HeavyRow) -> str:
     text = f"row {row.row} ({_size(row)}, action {label_text(row.action)})"
     if row.share is None:
         return text
-    return f"{text} carries {_percent(row.share)} of the weight"
+    return f"{text} carries {percent(row.share)} of the weight"
 
 
 def _missing(health: Health) -> Iterator[HealthFinding]:
@@ -228,8 +228,8 @@ def _contradiction(row: ActionRow, rows: int) -> str:
     text = (
         f"action {label_text(row.action)} was taken in {row.count:,} of {rows:,} rows "
         f"({row.frequency:.4g}) at a mean propensity of "
-        f"{row.mean_propensity or 0.0:.4g}, so its mean of 1/mu is "
-        f"{_finite(row.mean_inverse)}, expected 1"
+        f"{row.mean_propensity or 0.0:.4g}, so the match is "
+        f"{_finite(row.mean_inverse)} (mean 1/mu), expected 1"
     )
     if row.z is None:
         return text
@@ -249,9 +249,10 @@ def _rare_by_chance(health: Health) -> Iterator[HealthFinding]:
     if len(rare) > 3:
         named.append("...")
     text = (
-        f"the mean of 1/mu is well below 1 for {len(rare)} of {health.actions} actions "
-        f"({', '.join(named)}): rows in which they have a small propensity did not "
-        "turn up, or the propensities are too large; lower bounds hold all the same"
+        f"{len(rare)} of {health.actions} actions were taken less often than propensities say "
+        f"(match, mean 1/mu, expected 1: {', '.join(named)}): rows in which they have a small "
+        "propensity did not turn up, or the propensities are too large; lower bounds hold all the "
+        "same"
     )
     yield _finding("rare-actions", "note", text)
 
@@ -578,15 +579,3 @@ def _size(row: HeavyRow) -> str:
     if row.propensity > 0.0:
         propensity = f"{row.propensity:.3g}"
     return f"weight {_finite(row.weight)}, propensity {propensity}"
-
-
-def _percent(share: float) -> str:
-    """Return a share as text.
-
-    >>> _percent(0.6936), _percent(0.0045)
-    ('69 %', '0.45 %')
-    """
-    # Two digits would round 99.7 to 1e+02.
-    if share >= 0.995:
-        return f"{100 * share:.0f} %"
-    return f"{100 * share:.2g} %"
