@@ -83,3 +83,31 @@ def test_act_shows_eligible_actions(piwo, file: Path) -> None:
     assert [one["propensities"] for one in made] == again.propensities
     refused = piwo("policy", "act", file, query, "--eligible", "could", "--slots", "2")
     assert "row 0: the policy has 1 eligible actions for 2 slots; leave out --slots" in refused.err
+
+
+def test_act_takes_lists_of_slots(piwo, file: Path) -> None:
+    could = [[["c", "a"], ["b"]], [["a", "b"], ["a", "b", "c"]]]
+    rows = [json.dumps({"id": i, "could": one}) for i, one in enumerate(could)]
+    Path("rows.jsonl").write_text("\n".join(rows))
+    ran = piwo("policy", "act", file, "rows.jsonl", "--eligible", "could", "--keep", "id")
+    assert (ran.code, ran.err) == (0, "")
+    shown = [json.loads(line) for line in ran.out.splitlines()]
+    assert [one["slate"] for one in shown] == [["a", "b"], ["b", "a"]]
+    explored = ("--eligible", "could", "--epsilon", ".5", "--seed", "4")
+    ran = piwo("policy", "act", file, "rows.jsonl", *explored)
+    made = [json.loads(x) for x in ran.out.splitlines()]
+    policy = slates.EpsilonSlate(slates.Deterministic(["b", "a"]), 0.5)
+    again = policy.act(None, 4, n=2, eligible=could)
+    assert [one["slate"] for one in made] == again.slates
+    assert [one["propensities"] for one in made] == again.propensities
+    assert [one["marginals"] for one in made] == again.marginals
+    # lists that differ and share labels: no marginals, and the reason
+    could[1][1] = ["b", "a", "c"]
+    slates.Uniform(["a", "b", "c"]).save("uniform.piwo")
+    ran = piwo("policy", "act", "uniform.piwo", "rows.jsonl", "--eligible", "could")
+    assert ran.code == 0
+    assert "no simple form; log the propensities" in ran.err
+    assert ran.err.count("\n") == 1
+    assert set(json.loads(ran.out.splitlines()[0])) == {"slate", "propensities"}
+    refused = piwo("policy", "act", file, "rows.jsonl", "--eligible", "could", "--slots", "3")
+    assert "--slots is 3, and the policy fills 2" in refused.err

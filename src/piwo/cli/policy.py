@@ -23,7 +23,7 @@ from piwo.files import write_file
 from piwo.logs.actions import label_array
 from piwo.logs.column_names import match_names, require_columns
 from piwo.logs.columns import Columns
-from piwo.logs.eligible import LISTS, ragged
+from piwo.logs.eligible import LISTS, is_list, ragged
 from piwo.logs.features import Features
 from piwo.logs.inline import is_objects
 from piwo.logs.source_of import contexts_of, source_of
@@ -51,8 +51,9 @@ _Epsilon = Annotated[
 _Eligible = Annotated[
     str | None,
     Parameter(
-        help="Column with lists of the actions that may be chosen in each row. Nothing else is "
-        "chosen, also not by exploring. [default: every action of the policy]"
+        help="Column with lists of the actions that may be chosen in each row; of slates also with "
+        "a list for each slot. Nothing else is chosen, also not by exploring. [default: every "
+        "action of the policy]"
     ),
 ]
 _Items = Annotated[
@@ -269,13 +270,22 @@ def _check_ending(out: Path | None, format: Literal["csv", "jsonl"] | None) -> N
         )
 
 
-def _listed(table: pa.Table, eligible: str | None) -> pa.Array | None:
-    """Return the lists of eligible actions in a column; None without one."""
+def _listed(table: pa.Table, eligible: str | None, of_slots: bool = False) -> pa.Array | None:
+    """Return the lists of eligible actions in a column; None without one.
+
+    Args:
+        table: the contexts.
+        eligible: the name of the column.
+        of_slots: whether each row may have a list for each slot.
+    """
     if eligible is None:
         return None
     could = table[eligible].combine_chunks()
     # The policy does not know the name of the column, which errors need.
-    label_array(ragged(could, eligible, LISTS)[1], eligible)
+    entries = ragged(could, eligible, LISTS)[1]
+    if of_slots and is_list(entries.type):
+        entries = ragged(entries, eligible, LISTS)[1]
+    label_array(entries, eligible)
     return could
 
 
@@ -306,12 +316,14 @@ def _slates(
         )
     table = read_contexts(contexts, policy.encoding, eligible, keep, decided=_SLATE_COLUMNS)
     X = None if policy.encoding is None else table
-    could = _listed(table, eligible)
+    could = _listed(table, eligible, of_slots=True)
     chosen = policy.act(X, seed, n=table.num_rows, slots=slots, eligible=could)
     kept = match_names(keep, table.column_names, "columns to keep")
     decided: dict[str, list[Any]] = {name: table[name].to_pylist() for name in kept}
-    columns = (chosen.slates, chosen.propensities, chosen.marginals)
-    return decided | dict(zip(_SLATE_COLUMNS, columns, strict=True))
+    made: dict[str, list[Any]] = {"slate": chosen.slates, "propensities": chosen.propensities}
+    if chosen.marginals is not None:
+        made["marginals"] = chosen.marginals
+    return decided | made
 
 
 _OTHER_ENDINGS = (".parquet", ".pq", ".tsv", ".gz", ".zst", ".zip", ".vw", ".dsjson", ".piwo")

@@ -18,7 +18,16 @@ from piwo.logs.findings import Findings
 from piwo.messages import argument
 from piwo.visible import type_text
 
-__all__ = ["LISTS", "Eligible", "eligible_of", "is_list", "listed_of", "propensities_of", "ragged"]
+__all__ = [
+    "LISTS",
+    "Eligible",
+    "eligible_of",
+    "is_list",
+    "listed_of",
+    "lists_by_slot",
+    "propensities_of",
+    "ragged",
+]
 
 LISTS = "lists of the actions that could be taken in each row"
 """What a column of eligible actions holds."""
@@ -176,6 +185,15 @@ def is_list(kind: pa.DataType) -> bool:
     types = pa.types
     plain = types.is_list(kind) or types.is_large_list(kind)
     return bool(plain or types.is_fixed_size_list(kind))
+
+
+def lists_by_slot(kind: pa.DataType) -> bool:
+    """Whether a column of eligible actions has a list for each slot.
+
+    >>> lists_by_slot(pa.list_(pa.list_(pa.string()))), lists_by_slot(pa.list_(pa.string()))
+    (True, False)
+    """
+    return is_list(kind) and is_list(kind.value_type)
 
 
 def ragged(values: pa.Array, column: str, wanted: str) -> tuple[npt.NDArray[np.int64], pa.Array]:

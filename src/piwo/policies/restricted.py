@@ -27,6 +27,7 @@ __all__ = [
     "eligible_lists",
     "highest",
     "labels_of_lists",
+    "list_array",
     "renormalized",
     "shares",
     "softmax",
@@ -106,7 +107,7 @@ def eligible_lists(values: Any, actions: Actions, rows: int) -> Eligible:
     >>> some.starts.tolist(), some.codes.tolist()
     ([0, 2, 3], [0, 1, 1])
     """
-    array = _list_array(values, rows)
+    array = list_array(values, rows)
     if not is_list(array.type):
         raise DataError(f"{argument('eligible')} has {type_text(array.type)}, expected {LISTS}")
     if len(array) != rows:
@@ -137,7 +138,7 @@ def labels_of_lists(values: Any) -> list[Any]:
     >>> labels_of_lists([["b", "a"], ["a"]])
     ['a', 'b']
     """
-    array = _list_array(values, 1)
+    array = list_array(values, 1)
     if not is_list(array.type):
         raise DataError(f"{argument('eligible')} has {type_text(array.type)}, expected {LISTS}")
     found = decoded(pc.unique(ragged(array, "eligible", LISTS)[1]))
@@ -147,8 +148,16 @@ def labels_of_lists(values: Any) -> list[Any]:
     return sorted(labels)
 
 
-def _list_array(values: Any, rows: int) -> pa.Array:
-    """Return lists of labels as an Arrow array; one list of labels is that of all rows."""
+def list_array(values: Any, rows: int) -> pa.Array:
+    """Return lists of labels as an Arrow array; one list of labels is that of all rows.
+
+    Args:
+        values: lists of labels, or lists of such lists, of slots.
+        rows: how many rows one list of labels is of.
+
+    >>> list_array(["a", "b"], 2).to_pylist()
+    [['a', 'b'], ['a', 'b']]
+    """
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if isinstance(values, pa.Array):

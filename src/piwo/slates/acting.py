@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from piwo.errors import UsageError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.eligible import Eligible
 from piwo.logs.foreign import RowError
 from piwo.messages import argument
-from piwo.policies.restricted import draw_pairs
+from piwo.policies.restricted import draw_pairs, eligible_lists
 from piwo.policies.sampling import draw_rows
 from piwo.slates.restricting import eligible_mass
 from piwo.slates.rows import Codes, SlateRows
@@ -24,8 +27,10 @@ __all__ = [
     "draw_eligible",
     "draw_ranking",
     "draw_slots",
+    "rank_by_slot",
     "rank_eligible",
     "rows_to_fill",
+    "slots_to_fill",
 ]
 
 
@@ -41,8 +46,9 @@ class SlateDecisions:
     """The labels of each slate, the first slot first."""
     propensities: list[list[float]]
     """The probability of each shown action given the context and the actions above it."""
-    marginals: list[list[float]]
-    """The probability of each shown action in its slot given the context, whatever is above."""
+    marginals: list[list[float]] | None
+    """The probability of each shown action in its slot given the context, whatever is above; None
+    if it has no simple form: uniform rankings of lists of slots that differ and share labels."""
 
     def __len__(self) -> int:
         return len(self.slates)
@@ -56,8 +62,8 @@ class Decided:
     """(n, L)."""
     above: Floats
     """(n, L)."""
-    marginal: Floats
-    """(n, L)."""
+    marginal: Floats | None
+    """(n, L); None: not known."""
 
     def labeled(self, actions: Actions, lengths: npt.NDArray[np.int64]) -> SlateDecisions:
         """Return the decisions with labels.
@@ -75,7 +81,9 @@ class Decided:
         sizes = lengths.tolist()
         slates = [actions.take(x[:k]).tolist() for x, k in zip(self.codes, sizes, strict=True)]
         above = [x[:k] for x, k in zip(self.above.tolist(), sizes, strict=True)]
-        marginal = [x[:k] for x, k in zip(self.marginal.tolist(), sizes, strict=True)]
+        marginal = None
+        if self.marginal is not None:
+            marginal = [x[:k] for x, k in zip(self.marginal.tolist(), sizes, strict=True)]
         return SlateDecisions(slates, above, marginal)
 
 
@@ -110,6 +118,80 @@ def rows_to_fill(eligible: Eligible, most: npt.NDArray[np.int64], slots: int | N
     return SlateRows(np.arange(len(most)), lengths, nothing, reward, eligible=eligible)
 
 
+def slots_to_fill(
+    lists: pa.Array, actions: Actions, n: int, most: int, slots: int | None
+) -> SlateRows:
+    """Return rows with a list of eligible actions for each slot, which show nothing yet.
+
+    Args:
+        lists: for each of n rows a list for each slot.
+        actions: of the policy; labels that it does not have are left out.
+        n: the number of rows.
+        most: how many slots the policy can fill.
+        slots: how many to fill; None: as many as there are lists, and the policy can.
+
+    Raises:
+        UsageError: for another number of rows.
+        RowError: for rows without enough lists, and for lists without an action of the policy.
+
+    >>> rows = slots_to_fill(pa.array([[["a", "c"], ["b"]]]), Actions(["a", "b"]), 1, 3, None)
+    >>> rows.lengths.tolist(), rows.could(1).codes.tolist()
+    ([2], [1])
+    """
+    if len(lists) != n:
+        raise UsageError(
+            f"{argument('eligible')} has the lists of {len(lists):,} rows, expected {n:,}"
+        )
+    counts = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    lost = np.flatnonzero(counts < (slots or 1))
+    if len(lost):
+        raise RowError(
+            f"{argument('eligible')} has {int(counts[lost[0]])} lists for {slots or 1} slots; give "
+            "one for each slot",
+            lost.tolist(),
+        )
+    lengths = np.minimum(counts, most if slots is None else slots).astype(np.int64)
+    width = int(lengths.max(initial=1))
+    row = np.repeat(np.arange(n), counts)
+    slot = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = slot < lengths[row]
+    row, slot = row[kept], slot[kept]
+    try:
+        found = eligible_lists(lists.flatten().filter(pa.array(kept)), actions, len(row))
+    except RowError as wrong:
+        first = wrong.rows[0]
+        problem = f"{wrong.problem} (slot {int(slot[first]) + 1})"
+        raise RowError(problem, int(row[first])) from None
+    # lists of slots that a slate lacks are empty
+    sizes = np.zeros(n * width, np.int64)
+    sizes[row * width + slot] = found.sizes
+    eligible = Eligible(np.append(0, np.cumsum(sizes)), found.codes)
+    nothing = np.full((n, width), np.int32(-1))
+    reward = np.zeros(nothing.shape)
+    return SlateRows(np.arange(n), lengths, nothing, reward, eligible=eligible, by_slot=True)
+
+
+def rank_by_slot(rows: SlateRows, rng: np.random.Generator) -> Codes:
+    """Return slates whose slots show, from the first on, one of their items not shown above.
+
+    Each of these is as likely. (n, L); -1 beyond the end.
+
+    Args:
+        rows: with eligible actions by slot, of which those above leave at least one.
+        rng: advances.
+    """
+    found = np.full((len(rows), rows.slots), np.int32(-1))
+    for slot in range(rows.slots):
+        could = rows.could(slot)
+        free = ~(found[could.rows, :slot] == could.codes[:, None]).any(axis=1)
+        row, code = could.rows[free], could.codes[free]
+        # the free pairs of each row in random order, of which the first is shown
+        order = np.lexsort((rng.random(len(row)), row))
+        some, first = np.unique(row[order], return_index=True)
+        found[some, slot] = code[order[first]]
+    return found
+
+
 def rank_eligible(rows: SlateRows, rng: np.random.Generator) -> Codes:
     """Return uniform ordered choices of the eligible actions, (n, L); -1 beyond the end.
 
@@ -139,13 +221,15 @@ def draw_eligible(table: Floats, rows: SlateRows, rng: np.random.Generator) -> C
     Raises:
         RowError: for a row in which a slot has nothing left.
     """
-    some = rows.eligible
-    assert some is not None
     mass = eligible_mass(table, rows)
     found = np.full((len(rows), rows.slots), np.int32(-1))
     for slot in range(rows.slots):
-        chances = table[slot][some.codes] / mass[some.rows, slot]  # not a propensity: restricts
-        found[:, slot] = some.codes[draw_pairs(chances, some, rng)]
+        # by slot, lists are empty beyond the end of a slate
+        kept = rows.mask[:, slot] if rows.by_slot else np.ones(len(rows), np.bool_)
+        some = rows.could(slot).take(kept)
+        left = mass[kept, slot]
+        chances = table[slot][some.codes] / left[some.rows]  # not a propensity: restricts
+        found[kept, slot] = some.codes[draw_pairs(chances, some, rng)]
     return found
 
 

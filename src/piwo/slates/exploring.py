@@ -17,9 +17,9 @@ from piwo.logs.eligible import Eligible
 from piwo.logs.features import Features
 from piwo.messages import argument
 from piwo.policies.state import State
-from piwo.slates.acting import Decided, draw_ranking, rank_eligible
+from piwo.slates.acting import Decided, draw_ranking
 from piwo.slates.policies import OneSlate, Uniform
-from piwo.slates.policy import SlatePolicy
+from piwo.slates.policy import SlatePolicy, marginals_of
 from piwo.slates.rows import SlateRows
 
 __all__ = ["EpsilonSlate"]
@@ -197,12 +197,15 @@ class EpsilonSlate(SlatePolicy):
         places = np.array([*map(self.listed.index, listed), -1], np.int32)
         own = places[own]
         explores = rng.random(len(rows)) < self.epsilon
-        codes = np.where(explores[:, None], rank_eligible(rows, rng), own)
+        explored = self.explored
+        codes = np.where(explores[:, None], explored.draw_among(rows, rng), own)
         drawn = replace(rows, action=codes)
         same = np.where(rows.mask, codes == own, 1.0)
-        above = _given_above(same, self.explored.above(drawn), self.epsilon)
-        alone = self.explored.marginal(drawn)
-        return Decided(codes, above, (1.0 - self.epsilon) * same + self.epsilon * alone)
+        above = _given_above(same, explored.above(drawn), self.epsilon)
+        marginal = marginals_of(explored, drawn)
+        if marginal is not None:
+            marginal = (1.0 - self.epsilon) * same + self.epsilon * marginal
+        return Decided(codes, above, marginal)
 
     def _own(self, eligible: Eligible) -> Eligible:
         """Return lists of the items as lists of the policy's own actions."""

@@ -20,7 +20,7 @@ from piwo.logs.actions import Actions, label_array
 from piwo.logs.batch import Floats
 from piwo.logs.column_names import require_columns
 from piwo.logs.columns import Columns
-from piwo.logs.eligible import LISTS, is_list
+from piwo.logs.eligible import LISTS, is_list, lists_by_slot
 from piwo.logs.log import Log
 from piwo.logs.options import Logger
 from piwo.logs.reader import Selector
@@ -33,7 +33,6 @@ from piwo.slates.validation import (
     SlateColumns,
     SlateReader,
     check_list,
-    lists_by_slot,
     numbered,
 )
 from piwo.sources.clusters import Cluster

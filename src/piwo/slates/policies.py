@@ -22,9 +22,15 @@ from piwo.slates.acting import (
     draw_eligible,
     draw_ranking,
     draw_slots,
+    rank_by_slot,
     rank_eligible,
 )
-from piwo.slates.policy import Probability, SlatePolicy, UnknownMarginalsError
+from piwo.slates.policy import (
+    Probability,
+    SlatePolicy,
+    UnknownMarginalsError,
+    marginals_of,
+)
 from piwo.slates.restricting import (
     eligible_items,
     eligible_mass,
@@ -319,9 +325,25 @@ class Uniform(SlatePolicy):
 
     def decide_among(self, matrix: Floats, rows: SlateRows, rng: np.random.Generator) -> Decided:  # noqa: ARG002
         """Return uniform rankings of the eligible items."""
-        codes = rank_eligible(rows, rng)
-        drawn = replace(rows, action=codes)
-        return Decided(codes, self.above(drawn), self.marginal(drawn))
+        drawn = replace(rows, action=self.draw_among(rows, rng))
+        return Decided(drawn.action, self.above(drawn), marginals_of(self, drawn))
+
+    def draw_among(self, rows: SlateRows, rng: np.random.Generator) -> Codes:
+        """Return uniform rankings of the eligible items, (n, L); -1 beyond the end.
+
+        Args:
+            rows: with the number of slots and the eligible actions of each; what they show counts
+                for nothing.
+            rng: advances.
+
+        Raises:
+            RowError: for a row in which slots above may leave a slot without an item.
+        """
+        if not rows.by_slot:
+            return rank_eligible(rows, rng)
+        assert self._places is not None
+        left_by_slot(self._places >= 0, rows)  # raises
+        return rank_by_slot(rows, rng)
 
     def unknown(self, actions: Actions) -> tuple[Label, ...]:
         """Return the items that an action list lacks."""
@@ -338,7 +360,7 @@ class Uniform(SlatePolicy):
         """
         if rows.by_slot:
             assert self._places is not None
-            left = np.maximum(1.0, left_by_slot(self._places >= 0, rows)[0])
+            left = np.maximum(1.0, left_by_slot(self._places >= 0, rows).left)
         else:
             left = np.maximum(1.0, self._count(rows)[:, None] - np.arange(rows.slots))
         found = self._shows(rows) / left
@@ -350,18 +372,22 @@ class Uniform(SlatePolicy):
     def marginal(self, rows: SlateRows) -> Floats:
         """Return 1/m, and 0 for other items, (n, L); by slot, m is that of the slot.
 
+        Slots with the same list are a ranking of its items, in which each is as likely in each of
+        these slots; slots without a common item do not depend on each other.
+
         Raises:
-            UnknownMarginalsError: for items that could be shown in several slots by lists of slots.
+            UnknownMarginalsError: for lists of slots that differ and have items in common.
         """
         if rows.by_slot:
             assert self._places is not None
-            if left_by_slot(self._places >= 0, rows)[1]:
+            found = left_by_slot(self._places >= 0, rows)
+            if not found.apart:
                 raise UnknownMarginalsError(
                     "an item could be shown in several slots, whose lists differ, and then the "
                     "probability of an item in its slot, whatever is above, has no simple form; "
                     "use the estimator standard or cascade, or slates.Factored"
                 )
-            return self.above(rows)
+            return np.where(rows.mask, self._shows(rows) / found.sizes, 1.0)
         return np.where(rows.mask, self._shows(rows) / self._count(rows)[:, None], 1.0)
 
     def across(self, rows: SlateRows) -> Floats:

@@ -11,20 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_count
-from piwo.errors import UsageError
+from piwo.errors import UsageError, warn
 from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Floats
-from piwo.logs.eligible import Eligible
+from piwo.logs.eligible import Eligible, lists_by_slot
 from piwo.logs.features import Features
 from piwo.messages import argument
-from piwo.policies.restricted import eligible_lists
+from piwo.policies.restricted import eligible_lists, list_array
 from piwo.policies.sampling import RandomState, generator
 from piwo.policies.saving import save
 from piwo.policies.state import State
-from piwo.slates.acting import Decided, SlateDecisions, rows_to_fill
+from piwo.slates.acting import Decided, SlateDecisions, rows_to_fill, slots_to_fill
 from piwo.slates.rows import SlateRows
 
-__all__ = ["SLATE_FORMAT", "SLATE_VERSION", "Probability", "SlatePolicy", "UnknownMarginalsError"]
+__all__ = [
+    "SLATE_FORMAT",
+    "SLATE_VERSION",
+    "Probability",
+    "SlatePolicy",
+    "UnknownMarginalsError",
+    "marginals_of",
+]
 
 Probability: TypeAlias = Literal["above", "marginal", "slate"]
 """Probabilities of a shown slate: of each action given those above it, of each action in its slot,
@@ -38,6 +45,19 @@ SLATE_VERSION = 1
 
 class UnknownMarginalsError(UsageError):
     """The rows of a log leave a policy's marginal probabilities without a simple form."""
+
+
+def marginals_of(policy: SlatePolicy, rows: SlateRows) -> Floats | None:
+    """Return the probability of each shown action in its slot, (n, L); None if it is not known.
+
+    Args:
+        policy: aligned to the actions of the rows.
+        rows: the slates.
+    """
+    try:
+        return policy.marginal(rows)
+    except UnknownMarginalsError:
+        return None
 
 
 class SlatePolicy(ABC):
@@ -133,13 +153,14 @@ class SlatePolicy(ABC):
             n: the number of slates, if there is no context; None: 1.
             slots: how many slots to fill; None: all that the policy fills, with `eligible` as many
                 of them as a row has eligible actions for.
-            eligible: n lists of the labels that may be shown, or one list for all rows; None: all.
-                The policy is restricted to them as `slates.read` says; labels that it does not
-                have are not shown.
+            eligible: n lists of the labels that may be shown, or one list for all rows; or for each
+                of n rows a list for each slot, whose number is then that of the slots to fill.
+                None: all. The policy is restricted to them as `slates.read` says; labels that it
+                does not have are not shown.
 
         Raises:
-            DataError: for a row without an eligible action that the policy has, or with fewer than
-                `slots`.
+            DataError: for a row, or a slot, without an eligible action that the policy has, and for
+                rows with fewer than `slots`.
             UsageError: for a policy that is known on the rows of a log alone, and for more slots
                 than it fills.
 
@@ -148,6 +169,9 @@ class SlatePolicy(ABC):
         [[0.3333333333333333, 0.5]]
         >>> piwo.slates.Deterministic(["a", "b", "c"]).act(n=2, eligible=[["c"], ["c", "b"]]).slates
         [['c'], ['b', 'c']]
+        >>> could = [[["a", "b"], ["a", "c"]]]
+        >>> piwo.slates.Deterministic(["a", "b", "c"]).act(eligible=could).slates
+        [['a', 'c']]
         """
         most = self.most_slots
         if most is None or self.listed is None:
@@ -178,12 +202,25 @@ class SlatePolicy(ABC):
         self, matrix: Floats, eligible: Any, slots: int | None, rng: np.random.Generator
     ) -> SlateDecisions:
         """Show eligible actions alone; see `act`."""
-        n, listed = len(matrix), self.listed
+        n, listed, most = len(matrix), self.listed, self.most_slots
         assert listed is not None
-        some = eligible_lists(eligible, listed, n)
+        assert most is not None
         policy = self.aligned(listed)
-        rows = rows_to_fill(some, policy.can_fill(some), slots)
-        return policy.decide_among(matrix, rows, rng).labeled(listed, rows.lengths)
+        lists = list_array(eligible, n)
+        if lists_by_slot(lists.type):
+            rows = slots_to_fill(lists, listed, n, most, slots)
+        else:
+            some = eligible_lists(lists, listed, n)
+            rows = rows_to_fill(some, policy.can_fill(some), slots)
+        made = policy.decide_among(matrix, rows, rng)
+        if made.marginal is None:
+            warn(
+                "the probability of each label in its slot, whatever is above (marginals), is not "
+                "given: an item could be shown in several slots, whose lists differ, and then it "
+                "has no simple form; log the propensities",
+                kind="marginals",
+            )
+        return made.labeled(listed, rows.lengths)
 
     def can_fill(self, eligible: Eligible) -> npt.NDArray[np.int64]:
         """Return how many slots of each row it can fill with eligible actions, (n,).

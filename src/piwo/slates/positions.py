@@ -16,6 +16,7 @@ from piwo.errors import UsageError
 from piwo.evaluation.record import ends_text
 from piwo.evaluation.result import improvement_in_units
 from piwo.logs.columns import Columns
+from piwo.logs.eligible import lists_by_slot
 from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.records import Record
@@ -39,7 +40,7 @@ from piwo.slates.notes import notes_on, vacuous_notes
 from piwo.slates.policies import Factored
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.sums import SlateState, SlateSums, reduce_slates
-from piwo.slates.validation import SlateReader, lists_by_slot
+from piwo.slates.validation import SlateReader
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
 from piwo.visible import number, visible_lines

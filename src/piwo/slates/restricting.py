@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,6 +12,7 @@ from piwo.logs.foreign import RowError
 from piwo.slates.rows import Codes, SlateRows
 
 __all__ = [
+    "LeftBySlot",
     "eligible_items",
     "eligible_mass",
     "first_by_slot",
@@ -132,38 +135,61 @@ def require_filled(codes: Codes, rows: SlateRows, what: str) -> None:
         )
 
 
-def left_by_slot(
-    listed: npt.NDArray[np.bool_], rows: SlateRows
-) -> tuple[npt.NDArray[np.int64], bool]:
-    """Return how many items each slot has that are not shown above it, (n, L), and if any could be.
+@dataclass(frozen=True)
+class LeftBySlot:
+    """What uniform rankings of lists of slots choose from.
+
+    >>> LeftBySlot(np.ones((1, 2), int), np.ones((1, 2), int), True).apart
+    True
+    """
+
+    left: npt.NDArray[np.int64]
+    """(n, L) how many items each slot has that are not shown above it; 1 beyond the end."""
+    sizes: npt.NDArray[np.int64]
+    """(n, L) how many items each slot has; 1 beyond the end."""
+    apart: bool
+    """Whether any two slots of a row have the same items, or none in common."""
+
+
+def left_by_slot(listed: npt.NDArray[np.bool_], rows: SlateRows) -> LeftBySlot:
+    """Return how many items each slot has that are not shown above it.
 
     Args:
         listed: (K,) whether an action is one of the items.
         rows: with eligible actions by slot.
 
-    Returns:
-        The numbers, and whether an item of a slot is also eligible in a slot above it.
-
     Raises:
         RowError: for the first row in which those above may leave a slot without an item.
     """
-    found = np.ones((len(rows), rows.slots), np.int64)
-    above = np.empty(0, np.int64)
-    several = False
+    n = len(rows)
+    left = np.ones((n, rows.slots), np.int64)
+    sizes = np.ones((n, rows.slots), np.int64)
+    lists: list[npt.NDArray[np.int64]] = []
+    apart = True
     for slot in range(rows.slots):
         could = rows.could(slot)
         inside = listed[could.codes]
         row, code = could.rows[inside], could.codes[inside].astype(np.int64)
         keys = row * len(listed) + code
-        again = np.isin(keys, above)
-        several = several or bool(again.any())
-        count = np.bincount(row, minlength=len(rows))
-        taken = np.minimum(slot, np.bincount(row[again], minlength=len(rows)))
-        _require_left(count > taken, rows, slot)
+        size = np.bincount(row, minlength=n)
+        # how many slots above share an item with this one, each of which may take one
+        above = np.zeros(n, np.int64)
+        again = np.zeros(len(keys), np.bool_)
+        for j, other in enumerate(lists):
+            common = np.isin(keys, other)
+            again |= common
+            count = np.bincount(row[common], minlength=n)
+            above += count > 0
+            apart = apart and bool(
+                ((count == 0) | ((count == size) & (count == sizes[:, j]))).all()
+            )
+        taken = np.minimum(above, np.bincount(row[again], minlength=n))
+        _require_left(size > taken, rows, slot)
         shown = (rows.action[row, :slot] == code[:, None]).any(axis=1)
-        found[:, slot] = np.bincount(row[~shown], minlength=len(rows))
-        above = np.union1d(above, keys)
-    return found, several
+        left[:, slot] = np.bincount(row[~shown], minlength=n)
+        sizes[:, slot] = size
+        lists.append(keys)
+    return LeftBySlot(np.where(rows.mask, left, 1), np.where(rows.mask, sizes, 1), apart)
 
 
 def _require_left(left: npt.NDArray[np.bool_], rows: SlateRows, slot: int) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from piwo.errors import DataError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
-from piwo.logs.eligible import Eligible, listed_of
+from piwo.logs.eligible import Eligible, listed_of, lists_by_slot
 from piwo.logs.features import is_list, is_number
 from piwo.logs.findings import Findings, Refused
 from piwo.logs.numbers import numbers_of
@@ -31,7 +31,6 @@ __all__ = [
     "SlateColumns",
     "SlateReader",
     "check_list",
-    "lists_by_slot",
     "numbered",
 ]
 
@@ -313,15 +312,6 @@ class SlateReader:
             wrong = np.abs(whole - product) > TOLERANCE * rows.slots * product
             rule = "has a probability that is not the product of those of its slots"
             findings.note(slate, rule, "one of the two columns is wrong", wrong)
-
-
-def lists_by_slot(kind: pa.DataType) -> bool:
-    """Whether a column of eligible actions has a list for each slot.
-
-    >>> lists_by_slot(pa.list_(pa.list_(pa.string()))), lists_by_slot(pa.list_(pa.string()))
-    (True, False)
-    """
-    return is_list(kind) and is_list(kind.value_type)
 
 
 def _by_slot(eligible: Eligible | None, slots: int, by_slot: bool) -> list[Eligible]:

@@ -221,7 +221,10 @@ def _sql_type(found: str, labels: bool = False, lists: bool = False) -> str:
             # Eligible labels of slots are lists of lists.
             entry = found.rstrip("[]")
             return found if entry in _NUMBERS else f"VARCHAR{found.removeprefix(entry)}"
-        return "VARCHAR[]" if labels else "DOUBLE[]"
+        if labels:
+            # of each slot
+            return "VARCHAR[][]" if found.endswith("[][]") else "VARCHAR[]"
+        return "DOUBLE[]"
     return "VARCHAR"
 
 
