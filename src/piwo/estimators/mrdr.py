@@ -15,7 +15,7 @@ from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.policies import Policy
 from piwo.reductions import Reduction, State
-from piwo.reductions.large_contexts import check_squares
+from piwo.reductions.large_contexts import check_products, check_squares
 from piwo.reductions.reduce import reduce
 from piwo.scores.ratio import importance_weights
 from piwo.scores.score import check_parameter
@@ -76,6 +76,9 @@ class WeightedSquares(Reduction[SquaresState]):
     policy: Policy
     width: int
     count: int
+
+    def __post_init__(self) -> None:
+        check_products(self.count, self.width, (self.width + 1) * (self.width + 1))
 
     @property
     def context(self) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.checks import check_finite, check_non_negative
 from piwo.errors import DataError, UsageError
@@ -16,14 +17,19 @@ from piwo.messages import argument
 from piwo.oracles.examples import first_mean
 from piwo.oracles.oracle import Oracle
 from piwo.policies import LinearGreedy
+from piwo.policies.blocks import row_blocks
 from piwo.reductions.eligible_gram import EligibleGram, EligibleGramState
 from piwo.reductions.gram import Gram, sparse_columns
+from piwo.reductions.joint_gram import symmetric
 from piwo.reductions.large_contexts import check_sums_of_squares
 from piwo.reductions.reduce import reduce
 from piwo.reductions.reduction import Joint
 from piwo.scores import Score
 
 __all__ = ["EligibleRidge"]
+
+_INVERSE_BYTES = 2**23
+"""X'X of so many bytes are inverted at a time."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +82,8 @@ class EligibleRidge(Oracle):
 
         Raises:
             DataError: if a sum is beyond float64.
-            UsageError: for scores with gains of actions that were not taken.
+            UsageError: for scores with gains of actions that were not taken, and for sums of more
+                than `piwo.policies.DENSE_LIMIT` bytes.
         """
         self.fit_for(log)
         for score in scores:
@@ -88,7 +95,8 @@ class EligibleRidge(Oracle):
         shift = first_mean(log)
         gram = Gram(tuple(scores), len(log.actions), shift)
         gains, sums = reduce(log, Joint((gram, EligibleGram(len(log.actions), shift))))
-        check_sums_of_squares(sums.xx.sum(axis=0))
+        places = symmetric(log.features.width if log.features is not None else 0)
+        check_sums_of_squares(sums.xx.sum(axis=0)[places])
         column = sparse_columns(scores)
         # of S scores and K actions, then times the d columns
         g, gx = gains.g.T[column], gains.gx.transpose(2, 0, 1)[column]
@@ -98,23 +106,38 @@ class EligibleRidge(Oracle):
                 "too large, expected sums below 1e308; use a score with gamma > 0 such as IX, or "
                 "divide the context by a constant"
             )
-        n, center, inverse = _shared(sums, self.alpha)
+        coef, intercept = np.empty(gx.shape), np.empty(g.shape)
+        for some, n, center, inverse in _shared(sums, places, self.alpha):
+            right = gx[:, some] - g[:, some, None] * center
+            coef[:, some] = np.einsum("kij,skj->ski", inverse, right)
+            mean = np.einsum("skj,kj->sk", coef[:, some], center + shift)
+            intercept[:, some] = g[:, some] / n - mean
         found = []
-        for one, one_x in zip(g, gx, strict=True):
-            coef = np.einsum("kij,kj->ki", inverse, one_x - one[:, None] * center)
-            intercept = one / n - (coef * (center + shift)).sum(axis=1)
-            found.append(LinearGreedy(coef, intercept, log.actions, log.features))
+        for one, one_intercept in zip(coef, intercept, strict=True):
+            found.append(LinearGreedy(one, one_intercept, log.actions, log.features))
         return found
 
 
-def _shared(sums: EligibleGramState, alpha: float) -> tuple[Floats, Floats, Floats]:
-    """Return what the regressions of all scores share: n (K,), m (K, d), (X'X + alpha I)^-1.
+def _shared(
+    sums: EligibleGramState, places: npt.NDArray[np.intp], alpha: float
+) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
+    """Yield what the regressions of all scores share, for some k of the K actions at a time.
 
-    About the mean m of the action's rows: X'X - n m m' and X'g - m g', so that b is not penalized.
+    That is which actions, n (k,), m (k, d) and (X'X + alpha I)^-1 (k, d, d), about the mean m of
+    the action's rows: X'X - n m m' and X'g - m g', so that b is not penalized.
+
+    Args:
+        sums: of all actions.
+        places: (d, d) where the entries of X'X are in its upper half.
+        alpha: the penalty.
     """
-    n: Floats = np.maximum(sums.rows, np.finfo(np.float64).tiny)
-    center = sums.x / n[:, None]
-    xx = sums.xx - n[:, None, None] * center[:, :, None] * center[:, None, :]
-    penalized = xx + alpha * np.eye(xx.shape[1])
-    # least squares where X'X + alpha I is singular, which only alpha = 0 allows
-    return n, center, np.asarray(np.linalg.pinv(penalized, hermitian=True), np.float64)
+    d = len(places)
+    for some in row_blocks(len(sums.rows), max(1, d * d), size=_INVERSE_BYTES):
+        n: Floats = np.maximum(sums.rows[some], np.finfo(np.float64).tiny)
+        center = sums.x[some] / n[:, None]
+        xx = sums.xx[some][:, places]
+        penalized = xx - n[:, None, None] * center[:, :, None] * center[:, None, :]
+        penalized += alpha * np.eye(d)
+        # least squares where X'X + alpha I is singular, which only alpha = 0 allows
+        inverse: Floats = np.linalg.pinv(penalized, hermitian=True)
+        yield some, n, center, inverse

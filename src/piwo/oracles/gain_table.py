@@ -15,7 +15,7 @@ from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.logs.options import check_fixed_actions
 from piwo.oracles.oracle import check_score
-from piwo.policies.blocks import DENSE_LIMIT, row_blocks
+from piwo.policies.blocks import check_size, row_blocks
 from piwo.scores import Score
 from piwo.sources.row_labels import place
 
@@ -166,13 +166,9 @@ def relative_gains(log: Log, score: Score) -> tuple[Floats, Floats]:
 
 
 def _check_size(log: Log, score: Score, instead: str) -> None:
-    size = len(log) * len(log.actions) * 8
-    if size > DENSE_LIMIT:
-        raise UsageError(
-            f"{score.label} credits every action: its table of {len(log):,} rows x "
-            f"{len(log.actions)} actions needs {size / 1e9:.1f} GB, the limit is "
-            f"{DENSE_LIMIT / 1e9:.1f} GB; {instead}"
-        )
+    rows, actions = len(log), len(log.actions)
+    what = f"{score.label} credits every action: its table of {rows:,} rows x {actions} actions"
+    check_size(what, rows * actions, instead)
 
 
 def _check(log: Any, score: Any) -> None:

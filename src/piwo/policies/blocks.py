@@ -17,14 +17,23 @@ from piwo.logs.batch import Floats
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, to_table
 
-__all__ = ["DENSE_LIMIT", "Codes", "check_dense", "row_blocks", "row_count", "spread", "take"]
+__all__ = [
+    "DENSE_LIMIT",
+    "Codes",
+    "check_dense",
+    "check_size",
+    "row_blocks",
+    "row_count",
+    "spread",
+    "take",
+]
 
 T = TypeVar("T")
 
 Codes = npt.NDArray[np.int32]
 
 DENSE_LIMIT = 4 * 2**30
-"""Largest table of rows x actions, in bytes, that `probabilities` makes."""
+"""Largest table, in bytes, that is made: of rows x actions, or of the sums of every action."""
 
 # A block of scores this small stays in the second-level cache: measured 3 to 5 times faster than
 # blocks of 1 MB and more.
@@ -106,12 +115,30 @@ def check_dense(rows: int, actions: int) -> None:
     Traceback (most recent call last):
     piwo.errors.UsageError: a table of 1,000,000 rows x 50000 actions needs 400.0 GB, ...
     """
-    needed = rows * actions * 8
+    what = f"a table of {rows:,} rows x {actions} actions"
+    check_size(what, rows * actions, "use probability(X, codes) for one action per row, or act(X)")
+
+
+def check_size(what: str, numbers: int, instead: str) -> None:
+    """Refuse a table that is too large, before it is allocated.
+
+    Args:
+        what: the table, in words.
+        numbers: how many float64 it holds.
+        instead: the advice.
+
+    Raises:
+        UsageError: if it takes more than `DENSE_LIMIT` bytes.
+
+    >>> check_size("a table of gains", 10**9, "read fewer rows")
+    Traceback (most recent call last):
+    piwo.errors.UsageError: a table of gains needs 8.0 GB, the limit is 4.3 GB; read fewer rows
+    """
+    needed = 8 * numbers
     if needed > DENSE_LIMIT:
         raise UsageError(
-            f"a table of {rows:,} rows x {actions} actions needs {needed / 1e9:.1f} GB, "
-            f"the limit is {DENSE_LIMIT / 1e9:.1f} GB; use probability(X, codes) for "
-            "one action per row, or act(X)"
+            f"{what} needs {needed / 1e9:.1f} GB, the limit is {DENSE_LIMIT / 1e9:.1f} GB; "
+            f"{instead}"
         )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
-from piwo.reductions.large_contexts import check_squares
+from piwo.reductions.large_contexts import check_products, check_squares
 from piwo.reductions.reduction import Reduction
 
 __all__ = ["ActionGram", "ActionGramState"]
@@ -43,6 +43,10 @@ class ActionGram(Reduction[ActionGramState]):
 
     actions: int
     shift: Floats
+
+    def __post_init__(self) -> None:
+        d = len(self.shift)
+        check_products(self.actions, d, (d + 1) * (d + 1))
 
     @property
     def context(self) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.logs.batch import Batch, Floats
+from piwo.reductions.large_contexts import check_products
 from piwo.reductions.reduction import Reduction
 
 __all__ = ["EligibleGram", "EligibleGramState"]
@@ -20,7 +19,7 @@ class EligibleGramState(State):
     """Sums by action over the rows in which it is eligible, with x the context minus a shift.
 
     >>> EligibleGram(3, np.zeros(2)).empty().xx.shape
-    (3, 2, 2)
+    (3, 3)
     """
 
     rows: Floats
@@ -28,7 +27,7 @@ class EligibleGramState(State):
     x: Floats
     """(K, d) sum x."""
     xx: Floats
-    """(K, d, d) sum x x'."""
+    """(K, d (d + 1) / 2) the upper half of sum x x', row after row; see `piwo.reductions.joint_gram.symmetric`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +57,20 @@ class EligibleGram(Reduction[EligibleGramState]):
     ...     eligible="e",
     ... )
     >>> piwo.reductions.reduce(log, EligibleGram(2, np.zeros(1))).xx.tolist()
-    [[[10.0]], [[9.0]]]
+    [[10.0], [9.0]]
     """
 
     actions: int
     shift: Floats
+
+    def __post_init__(self) -> None:
+        check_products(self.actions, len(self.shift), self._products)
+
+    @property
+    def _products(self) -> int:
+        """The number of entries in the upper half of x x'."""
+        d = len(self.shift)
+        return d * (d + 1) // 2
 
     @property
     def context(self) -> bool:
@@ -72,31 +80,29 @@ class EligibleGram(Reduction[EligibleGramState]):
     def empty(self) -> EligibleGramState:
         """Return the state of no rows."""
         d, k = len(self.shift), self.actions
-        return EligibleGramState(np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d)))
+        return EligibleGramState(np.zeros(k), np.zeros((k, d)), np.zeros((k, self._products)))
 
     def update(self, state: EligibleGramState, batch: Batch) -> EligibleGramState:
         """Return the sums with a batch added."""
-        assert batch.context is not None
-        added = self.empty()
-        x = batch.context - self.shift
-        # s x, s the sampling weights
-        weighted = batch.sampled(x)
-        counted = batch.sampled(np.ones(len(batch)))
-        for code, rows in self._rows(batch):
-            added.rows[code] = counted[rows].sum()
-            added.x[code] = weighted[rows].sum(axis=0)
-            added.xx[code] = weighted[rows].T @ x[rows]
-        return state.merge(added)
+        from piwo.reductions.kernels import add_pair_products
 
-    def _rows(self, batch: Batch) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
-        """Yield each action and the rows in which it is eligible."""
+        assert batch.context is not None
+        x = np.ascontiguousarray(batch.context - self.shift)
+        # s, the sampling weights
+        share = batch.sampled(np.ones(len(batch)))
+        added = self.empty()
         some = batch.eligible
-        if some is None:
-            for code in range(self.actions):
-                yield code, np.arange(len(batch))
-            return
-        # the pairs of an action become neighbors
-        order = np.argsort(some.codes, kind="stable")
-        codes, counts = np.unique(some.codes, return_counts=True)
-        for code, stop, count in zip(codes.tolist(), np.cumsum(counts), counts, strict=True):
-            yield code, some.rows[order[stop - count : stop]]
+        if some is not None:
+            starts, codes = some.starts, some.codes
+            add_pair_products(starts, codes, x, share, added.rows, added.x, added.xx)
+        else:
+            # Every row has the same actions, which have the same sums.
+            weighted = share[:, None] * x
+            added.rows[:] = share.sum()
+            added.x[:] = weighted.sum(axis=0)
+            added.xx[:] = (weighted.T @ x)[np.triu_indices(len(self.shift))]
+        # In place, as each of the three may be large.
+        added.rows[:] += state.rows
+        added.x[:] += state.x
+        added.xx[:] += state.xx
+        return added

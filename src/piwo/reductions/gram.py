@@ -14,6 +14,7 @@ import numpy.typing as npt
 from piwo.engines.state import State, largest
 from piwo.logs.batch import Batch, Floats
 from piwo.policies.blocks import row_blocks
+from piwo.reductions.large_contexts import check_products
 from piwo.reductions.reduction import Reduction
 from piwo.scores.score import Score
 
@@ -116,6 +117,15 @@ class Gram(Reduction[GramState]):
     actions: int
     shift: Floats
 
+    def __post_init__(self) -> None:
+        d, tables = len(self.shift), len(self._dense) + self._sparse
+        check_products(self.actions, d, d * tables)
+
+    @property
+    def _sparse(self) -> int:
+        """The number of columns of sparse gains."""
+        return int(sparse_columns(self.scores).max(initial=-1)) + 1
+
     @property
     def context(self) -> bool:
         """True: gains are regressed on the context."""
@@ -148,7 +158,7 @@ class Gram(Reduction[GramState]):
     def empty(self) -> GramState:
         """Return the state of no rows."""
         d, k, tables = len(self.shift), self.actions, len(self._dense)
-        s = int(sparse_columns(self.scores).max(initial=-1)) + 1
+        s = self._sparse
         return GramState(
             rows=0.0,
             x=np.zeros(d),

@@ -316,6 +316,34 @@ def add_table_rows(starts: Any, codes: Any, table: Any, sums: Any) -> None:
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
+def add_pair_products(
+    starts: Any, codes: Any, x: Any, share: Any, rows: Any, sums: Any, products: Any
+) -> None:
+    """Add s, s x and the upper half of s x x' of each pair's row to the sums of its action.
+
+    starts (n + 1,), codes (m,): the pairs; x (n, d), share (n,): s; sums: rows (K,), sums (K, d)
+    and products (K, d (d + 1) / 2).
+    """
+    width = x.shape[1]
+    upper = np.empty(products.shape[1])
+    for row in range(len(starts) - 1):
+        s, at = share[row], 0
+        for i in range(width):
+            weighted = s * x[row, i]
+            for j in range(i, width):
+                upper[at + j - i] = weighted * x[row, j]
+            at += width - i
+        for pair in range(starts[row], starts[row + 1]):
+            action = codes[pair]
+            rows[action] += s
+            for i in range(width):
+                sums[action, i] += s * x[row, i]
+            total = products[action]
+            for k in range(len(upper)):
+                total[k] += upper[k]
+
+
+@njit(nogil=True, cache=True, fastmath={"contract"})
 def add_gains(x: Any, rows: Any, action: Any, gains: Any, g: Any, gx: Any) -> None:
     """Add gains (m, S), and gains times context, to the sums g (K, S) and gx (K, d, S).
 

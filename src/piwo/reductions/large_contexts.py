@@ -1,4 +1,4 @@
-"""Refuses contexts whose squares exceed float64, before they are summed."""
+"""Refuses contexts whose squares exceed float64 or memory, before they are summed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,33 @@ import numpy as np
 
 from piwo.errors import DataError
 from piwo.logs.batch import Floats
+from piwo.messages import argument
+from piwo.policies.blocks import check_size
 
-__all__ = ["check_squares", "check_sums_of_squares"]
+__all__ = ["check_products", "check_squares", "check_sums_of_squares"]
+
+
+def check_products(actions: int, width: int, products: int) -> None:
+    """Refuse sums of products of the context for every action that would not fit in memory.
+
+    Args:
+        actions: K.
+        width: d, the columns of the encoded context.
+        products: how many sums each action has.
+
+    Raises:
+        UsageError: if the sums take more than `piwo.policies.DENSE_LIMIT` bytes.
+
+    >>> check_products(100_000, 200, 200 * 201 // 2)
+    Traceback (most recent call last):
+    piwo.errors.UsageError: a regression of each of 100,000 actions on 200 columns of context ...
+    """
+    check_size(
+        f"a regression of each of {actions:,} actions on {width:,} columns of context",
+        actions * products,
+        f"name fewer columns ({argument('context', '[...]')}), or leave out the rows of actions "
+        "that are seldom taken",
+    )
 
 
 def check_squares(context: Floats, most: float = 1e150) -> None:
