@@ -12,6 +12,9 @@ from piwo.cli.policy import read_contexts
 from piwo.errors import DataError
 from piwo.policies import LinearGreedy
 
+# Some words are numbers, and that is said; see tests/logs/test_mostly_numbers.py.
+pytestmark = pytest.mark.filterwarnings("ignore:context column 'country' holds numbers")
+
 N = 400
 COLUMNS = ["country", "size", "flag"]
 KINDS = ["csv", "jsonl", "parquet"]

@@ -4,6 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import piwo
@@ -65,6 +67,40 @@ def test_features_inside_a_log_without_context_are_checked_too() -> None:
         piwo.check(log)
     log = piwo.read({**ROWS, "offers": rows[:1] * 8}, eligible="could", items="offers")
     assert piwo.check(log).rows == 8
+
+
+@pytest.mark.parametrize("context", [None, "x"])
+def test_every_command_says_the_same_of_features_inside_a_log(
+    context: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [[{"z": 1.0}, {"z": 2.0}]] * 7 + [[{"z": 1.0}, {"z": None}]]
+    file = str(tmp_path / "log.parquet")
+    pq.write_table(pa.table({**ROWS, "offers": rows, "pi": [0.5] * 8}), file)
+    log = piwo.read(file, context=context or (), eligible="could", items="offers")
+    uniform = piwo.policies.Uniform(log.actions)
+    for ask in (
+        lambda: piwo.check(log),
+        lambda: piwo.evaluate(log, uniform),
+        lambda: piwo.compare(log, {"a": uniform}),
+        lambda: piwo.certify(log, {"a": uniform}),
+    ):
+        with pytest.raises(piwo.DataError, match="column 'offers' is missing 'z' of items in 1"):
+            ask()
+    options = ["--eligible", "could", "--items", "offers"]
+    if context is not None:
+        options += ["--context", context]
+    for words in (
+        ["check", file],
+        ["evaluate", file, "--policy", "uniform"],
+        ["evaluate", file, "--policy-column", "pi"],
+        ["learn", file, "--out", str(tmp_path / "p.piwo")],
+    ):
+        if words[0] == "learn" and context is None:
+            # It says that it needs context, before it reads any row.
+            continue
+        assert main([*words, *options]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert "column 'offers' is missing 'z' of items in 1 row (row numbers from 0: 7)" in said
 
 
 def test_features_whose_squares_leave_float64_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Ridge of each action where it is eligible: against numbers by hand, a loop over rows, and size."""
+"""Ridge of each action where it is eligible: against a loop over rows, and its size."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_what_has_no_table_is_refused(monkeypatch):
     tiny = piwo.Log.from_arrays(action=["a"], reward=[1], log_propensity=[-800.0], actions=LABELS)
     with pytest.raises(DataError, match="beyond float64 in row 0"):
         piwo.gains(tiny, piwo.IW())
-    monkeypatch.setattr("piwo.oracles.gain_table.DENSE_LIMIT", 4000)
+    monkeypatch.setattr("piwo.policies.blocks.DENSE_LIMIT", 4000)
     with pytest.raises(UsageError, match=r"200 rows x 3 actions .*gain_blocks"):
         piwo.gains(log, piwo.PseudoLoss(0.05))
     assert piwo.gains(log, piwo.IX(0.1)).shape == (200, 3)

@@ -301,6 +301,6 @@ def test_numbers_out_of_range_are_refused(given):
 
 
 def test_large_tables_are_refused_before_they_are_read(monkeypatch):
-    monkeypatch.setattr("piwo.oracles.gain_table.DENSE_LIMIT", 1000)
+    monkeypatch.setattr("piwo.policies.blocks.DENSE_LIMIT", 1000)
     with pytest.raises(UsageError, match=r"300 rows x 3 actions .* ridge oracle"):
         PolicyTree().solve(make_log(), piwo.PseudoLoss(0.1))

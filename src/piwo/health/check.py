@@ -136,8 +136,7 @@ def check_named(log: Log, name: str, policy: Any = None, delta: float = 0.05) ->
     exact = unsupported_sums(log, target)
     sizes: tuple[SetSizes, ...] = ()
     if log.columns.eligible is not None:
-        # With a context, features of items are read next to it, in what is looked for.
-        sizes = (SetSizes(items=log.columns.item_features is not None and not log.has_context),)
+        sizes = (SetSizes(),)
     sums = Joint((*parts, *exact, *sizes))
     used = {x.features for x in ready.values() if x.features is not None and x.needs_context}
     # Missing values, copies, and what equal contexts show of the logger are looked for in the same

@@ -600,8 +600,7 @@ class Columns:
         """Return the columns that a pass over the rows reads; see `Log.wanted`.
 
         Args:
-            context: the columns of the context, with which features of items are read; None: it is
-                not needed.
+            context: the columns of the context; None: it is not needed.
             propensities: whether full propensity vectors are needed.
             choosing: the columns by which rows are selected.
             placing: by what rows are put into blocks.
@@ -610,10 +609,9 @@ class Columns:
         ('action', 'reward', 'propensity', 'hour', 'event')
         """
         names = [self.action, *self.numbers().values(), *self.policies, *(context or ())]
-        if context is not None and self.item_features is not None:
-            names.append(self.item_features)
-        if self.eligible is not None:
-            names.append(self.eligible)
+        # Features of eligible actions are validated with these by every pass.
+        lists = (self.item_features, self.eligible)
+        names += [name for name in lists if name is not None]
         # Without a propensity column, mu(A_t | X_t) is taken from the vectors.
         # With eligible actions they are compared: the lists may be of other actions.
         vectors = propensities or self.propensity is None or self.eligible is not None

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -105,8 +107,17 @@ class _Facts:
     """Whether a text is a number."""
     words: bool = False
     """Whether a text is neither."""
+    counts: tuple[int, int] = (0, 0)
+    """How many rows hold numbers, and how many hold words: text that is neither number nor mark."""
+    first: tuple[int, str] | None = None
+    """The row number of the first word, and the word."""
     size: int | None = None
     """Length of the first list."""
+
+    @property
+    def mostly_numbers(self) -> bool:
+        """Whether more rows hold numbers than words, and some hold words."""
+        return self.numbers and self.words and self.counts[0] > self.counts[1]
 
     def merge(self, other: _Facts, most: int) -> _Facts:
         """Return the facts of both parts together; levels are counted up to `most` + 1."""
@@ -117,6 +128,7 @@ class _Facts:
             marks = other.marks
         if size is None:
             size = other.size
+        firsts = [one for one in (self.first, other.first) if one is not None]
         return _Facts(
             nulls=self.nulls + other.nulls,
             nans=self.nans + other.nans,
@@ -124,6 +136,8 @@ class _Facts:
             marks=marks,
             numbers=self.numbers or other.numbers,
             words=self.words or other.words,
+            counts=(self.counts[0] + other.counts[0], self.counts[1] + other.counts[1]),
+            first=min(firsts, default=None),
             size=size,
         )
 
@@ -143,12 +157,12 @@ class _Look(Task[Found]):
     def of_fragment(self, fragment: Fragment) -> Found:
         """Return the facts of a fragment; reading stops once the encoding is known."""
         found = self.empty()
-        for record, _ in self.reader.records(fragment):
+        for record, rows in self.reader.records(fragment):
             if self.settled(found):
                 break
             seen: Found = {}
             for name, facts in found.items():
-                seen[name] = self._look(record[name], facts)
+                seen[name] = self._look(record[name], facts, rows)
             found = self.merge(found, seen)
         return found
 
@@ -178,7 +192,10 @@ class _Look(Task[Found]):
         found = {}
         for name, plain in json.loads(data).items():
             levels = pa.array(plain.pop("levels"), pa.large_string())
-            found[name] = _Facts(levels=levels, **plain)
+            counts, first = tuple(plain.pop("counts")), plain.pop("first")
+            if first is not None:
+                first = (int(first[0]), str(first[1]))
+            found[name] = _Facts(levels=levels, counts=counts, first=first, **plain)
         return found
 
     def _known(self, name: str, facts: _Facts) -> bool:
@@ -189,10 +206,12 @@ class _Look(Task[Found]):
 
     def _hashed(self, facts: _Facts) -> bool:
         """Whether a text column is hashed, whatever more rows hold."""
-        # Many numbers with a mark for missing ones are an error, not a text to hash.
-        return len(facts.levels) > self.encoding.max_levels and facts.words
+        # Many numbers with a mark for missing ones are an error, not a text to hash; and those
+        # among numbers are counted.
+        many = len(facts.levels) > self.encoding.max_levels
+        return many and facts.words and not facts.mostly_numbers
 
-    def _look(self, values: pa.Array, known: _Facts) -> _Facts:
+    def _look(self, values: pa.Array, known: _Facts, rows: npt.NDArray[np.int64]) -> _Facts:
         kind, found = values.type, _Facts()
         if self.encoding.missing == "indicator":
             nulls, nans = missing_rows(values)
@@ -202,22 +221,58 @@ class _Look(Task[Found]):
             if len(lengths):
                 found = replace(found, size=int(lengths[0].as_py()))
         elif _is_categorical(kind) and not self._hashed(known):
-            # Distinct values first: a dictionary or few levels make the rest cheap.
-            return _of_texts(pc.unique(pc.drop_null(texts(pc.unique(values)))), found)
+            found = _of_texts(values, found)
+            if found.words and known.first is None:
+                found = replace(found, first=_first_word(values, rows))
         return found
 
 
-def _of_texts(levels: pa.Array, facts: _Facts) -> _Facts:
-    plain = pc.utf8_lower(pc.utf8_trim_whitespace(levels))
-    marks = pc.is_in(plain, value_set=pa.array(_MARKS, pa.large_string()))
-    numbers = pc.match_substring_regex(levels, _NUMBER)
+def _of_texts(values: pa.Array, facts: _Facts) -> _Facts:
+    """Return the facts of text, whose first word is not looked for."""
+    # Distinct values first: a dictionary or few levels make the rest cheap.
+    counted = pc.value_counts(values)
+    distinct = texts(counted.field(0))
+    levels = pc.unique(pc.drop_null(distinct))
+    numbers, words = _numbers_and_words(distinct)
+    rows = counted.field(1).to_numpy()
+    marked = levels.filter(_are_marks(levels))
     return replace(
         facts,
         levels=levels,
-        marks=pc.min(levels.filter(marks)).as_py(),
-        numbers=bool(pc.any(numbers).as_py()),
-        words=not pc.all(pc.or_(marks, numbers)).as_py(),
+        marks=pc.min(marked).as_py(),
+        numbers=bool(numbers.any()),
+        words=bool(words.any()),
+        counts=(int(rows[numbers].sum()), int(rows[words].sum())),
     )
+
+
+def _are_marks(levels: pa.Array) -> pa.Array:
+    """Return which texts are marks of missing values, such as NA."""
+    plain = pc.utf8_lower(pc.utf8_trim_whitespace(levels))
+    return pc.is_in(plain, value_set=pa.array(_MARKS, pa.large_string()))
+
+
+def _numbers_and_words(
+    levels: pa.Array,
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return which texts are numbers, and which are neither numbers, marks, nor missing."""
+    numbers = pc.fill_null(pc.match_substring_regex(levels, _NUMBER), fill_value=False)
+    words = pc.invert(pc.or_(pc.or_(numbers, _are_marks(levels)), pc.is_null(levels)))
+    return numbers.to_numpy(zero_copy_only=False), words.to_numpy(zero_copy_only=False)
+
+
+def _first_word(values: pa.Array, rows: npt.NDArray[np.int64]) -> tuple[int, str]:
+    """Return the first row that holds a word, and the word.
+
+    Args:
+        values: with at least one word.
+        rows: (n,) their row numbers.
+    """
+    plain = texts(values)
+    _, words = _numbers_and_words(plain)
+    places = np.flatnonzero(words)
+    place = int(places[np.argmin(rows[places])])
+    return int(rows[place]), str(plain[place].as_py())
 
 
 def mark_among_numbers(values: pa.Array) -> str | None:
@@ -231,7 +286,7 @@ def mark_among_numbers(values: pa.Array) -> str | None:
     """
     if not _is_categorical(values.type):
         return None
-    found = _of_texts(pc.unique(pc.drop_null(texts(pc.unique(values)))), _Facts())
+    found = _of_texts(values, _Facts())
     if not found.numbers or found.words:
         return None
     return found.marks
@@ -269,6 +324,9 @@ def learn_features(
     reader: Reader,
     encoding: Encoding,
     also: Sequence[str] = (),
+    *,
+    what: str = "context column",
+    numbered: bool = True,
 ) -> Features:
     """Return how context columns are encoded; one pass over columns whose type does not decide it.
 
@@ -280,6 +338,8 @@ def learn_features(
         reader: selects the rows.
         encoding: the options.
         also: other columns that the reader needs.
+        what: a column, in words.
+        numbered: whether the rows have numbers that a user knows.
 
     Raises:
         UsageError: for a type that is neither number, text nor list of numbers.
@@ -287,7 +347,8 @@ def learn_features(
             mark such as NA.
 
     Warns:
-        PiwoWarning: naming the columns that are hashed, and those with missing values.
+        PiwoWarning: naming the columns that are hashed, those with missing values, and those that
+            are text because of some texts among more numbers.
     """
     kinds = context_kinds(columns, source)
     unknown: dict[str, pa.DataType] = {}
@@ -305,14 +366,22 @@ def learn_features(
     hashed = _hashed_note(items, encoding)
     if hashed:
         warn(hashed)
+    _warn_of_facts(facts, what, numbered)
+    return Features(tuple(items))
+
+
+def _warn_of_facts(facts: Found, what: str, numbered: bool) -> None:
+    """Warn of text that is mostly numbers, and of missing values."""
     gaps: dict[str, tuple[int, int]] = {}
     for name, one in facts.items():
+        if one.mostly_numbers:
+            note = _mixed_note(f"{what} {name!r}", one, numbered)
+            warn(note, kind=f"numbers and text in {name}")
         if one.nulls + one.nans:
             gaps[name] = (one.nulls + one.nans, one.nans)
     if gaps:
         # One kind for the log and its parts: the same columns lack values.
         warn(_missing_note(gaps), kind=f"missing values of {', '.join(gaps)}")
-    return Features(tuple(items))
 
 
 def _feature(
@@ -354,6 +423,21 @@ def _hashed_note(items: Iterable[Feature], encoding: Encoding) -> str:
         f"{', '.join(names)}; each is hashed into {encoding.hash_size} columns, which "
         f"some levels share ({argument('max_levels')} and {argument('hash_size')} "
         "change that)"
+    )
+
+
+def _mixed_note(column: str, facts: _Facts, numbered: bool) -> str:
+    """Return the warning for text that is mostly numbers."""
+    numbers, words = facts.counts
+    assert facts.first is not None
+    row, word = facts.first
+    first = f"such as {word!r}"
+    if numbered:
+        first = f"first {word!r} in row {row} (from 0)"
+    return (
+        f"{column} holds numbers in {numbers:,} rows and text in {words:,}, {first}, so that each "
+        "of its values is a category of its own; for numbers, correct or drop the rows with text; "
+        "for categories, write them with a letter in front, such as 'n12'"
     )
 
 

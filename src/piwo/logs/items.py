@@ -146,7 +146,8 @@ def learn_item_features(items: Items, encoding: Encoding) -> Features:
     """
     names: Sequence[str] = items.table.column_names
     reader = Reader(Schema(Columns(), None))
-    return learn_features(names, TableSource(items.table, "the items"), reader, encoding)
+    source = TableSource(items.table, "the items")
+    return learn_features(names, source, reader, encoding, what="items: column")
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,9 @@ def item_features(log: Log) -> Features:
         assert log.actions.items is not None
         return learn_item_features(log.actions.items, log.encoding)
     pairs = _Pairs(log, column)
-    return learn_features(pairs.schema.names, pairs, Reader(Schema(Columns(), None)), log.encoding)
+    names, reader = pairs.schema.names, Reader(Schema(Columns(), None))
+    what = f"column {column!r}: feature"
+    return learn_features(names, pairs, reader, log.encoding, what=what, numbered=False)
 
 
 def encoded(items: Items, features: Features) -> Floats:

@@ -708,7 +708,7 @@ class Log:
         """Return the columns to read; all but actions, rewards and such only when asked for.
 
         Args:
-            context: whether the context is needed, and features of items inside the log.
+            context: whether the context is needed.
             propensities: whether full propensity vectors are needed.
             placing: by what rows are put into blocks, which takes the column of keys or of times.
         """

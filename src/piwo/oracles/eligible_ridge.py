@@ -139,5 +139,5 @@ def _shared(
         penalized = xx - n[:, None, None] * center[:, :, None] * center[:, None, :]
         penalized += alpha * np.eye(d)
         # least squares where X'X + alpha I is singular, which only alpha = 0 allows
-        inverse: Floats = np.linalg.pinv(penalized, hermitian=True)
+        inverse = np.asarray(np.linalg.pinv(penalized, hermitian=True), np.float64)
         yield some, n, center, inverse

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.checks import check_kind
-from piwo.errors import DataError, UsageError
+from piwo.errors import DataError
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
 from piwo.logs.options import check_fixed_actions

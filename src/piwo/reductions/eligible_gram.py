@@ -27,7 +27,7 @@ class EligibleGramState(State):
     x: Floats
     """(K, d) sum x."""
     xx: Floats
-    """(K, d (d + 1) / 2) the upper half of sum x x', row after row; see `piwo.reductions.joint_gram.symmetric`."""
+    """(K, d (d + 1) / 2) the upper half of sum x x', see `piwo.reductions.joint_gram.symmetric`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,9 +41,6 @@ class SetSizes(Reduction[SizeState]):
 
     A propensity that was computed over other candidates than those that are listed shows here.
 
-    Args:
-        items: whether batches must carry the features of items, so that these are validated.
-
     >>> import piwo
     >>> log = piwo.Log.from_arrays(
     ...     action=["a", "b"],
@@ -54,13 +51,6 @@ class SetSizes(Reduction[SizeState]):
     >>> piwo.reductions.reduce(log, SetSizes()).weight[:2].tolist()
     [1.0, 1.0]
     """
-
-    items: bool = False
-
-    @property
-    def context(self) -> bool:
-        """Whether batches must carry the context, with which features of items come."""
-        return self.items
 
     def empty(self) -> SizeState:
         """Return the state of no rows."""
