@@ -1,8 +1,10 @@
 """The README and the guide do what they say: their Python is run as it stands, and so are their
 commands."""
 
+import ast
 import contextlib
 import io
+import operator
 import re
 import shlex
 import tomllib
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 import sklearn
 
+import piwo
+from piwo.cli.app import parse
 from piwo.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,9 +36,12 @@ def run_python(page):
     return told.getvalue(), names
 
 
+def joined_lines(page, language):
+    return "".join(blocks(page, language)).replace("\\\n", " ").splitlines()
+
+
 def commands(page):
-    lines = "".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
-    return [line for line in lines if line.startswith("piwo ")]
+    return [line for line in joined_lines(page, "sh") if line.startswith("piwo ")]
 
 
 def test_quick_start_is_short_and_runs(tmp_path, monkeypatch):
@@ -108,6 +115,43 @@ def test_pages_run(page, tmp_path, monkeypatch, capsys):
             assert without_numbers(line.removesuffix("...").strip()) in shown, line
 
 
+def pages():
+    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    assert len(found) > 30
+    return found
+
+
+LANGUAGES = {"python", "sh", "text", "bash", "py", "dockerfile", "json", "sql", "toml", "yaml"}
+"""Of blocks: `python` and `sh` are run, `py` and `bash` need what a test does not have."""
+
+
+def test_every_block_says_its_language():
+    for page in pages():
+        fences = re.findall(r"^ *```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert set(fences[::2]) <= LANGUAGES, page
+        assert set(fences[1::2]) <= {""}, page
+
+
+@pytest.mark.parametrize("page", ["docs/clusters.md", "docs/guide.md", "docs/slates.md"])
+def test_commands_that_are_not_run_have_options_that_exist(page):
+    listed = [line for line in joined_lines(page, "bash") if line.startswith("piwo ")]
+    assert listed
+    for line in listed:
+        parse(shlex.split(line, comments=True)[1:])
+
+
+def test_python_that_is_not_run_uses_names_that_exist():
+    named = 0
+    for page in pages():
+        for block in blocks(page, "py"):
+            tree = ast.parse(block)
+            dotted = {ast.unparse(one) for one in ast.walk(tree) if isinstance(one, ast.Attribute)}
+            for name in sorted(one for one in dotted if re.fullmatch(r"piwo(\.\w+)+", one)):
+                operator.attrgetter(name.removeprefix("piwo."))(piwo)
+                named += 1
+    assert named
+
+
 def without_numbers(text):
     """What is printed may differ in its last digits from one machine to the next, and in widths."""
     return re.sub(r"\s+", " ", re.sub(r"-?\d[\d.,]*", "#", text))
@@ -136,9 +180,7 @@ def test_commands_of_the_landing_page_are_those_of_the_readme():
 
 
 def test_links_lead_somewhere():
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    assert len(pages) > 30
-    for page in pages:
+    for page in pages():
         text = page.read_text(encoding="utf-8")
         for target in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", text):
             assert (page.parent / target).exists(), (page, target)
