@@ -9,7 +9,12 @@ FIND_PYTHON = for p in python3 python3.13 python3.12 python3.11 python3.14 pytho
 	done; echo python3
 PYTHON ?= $(shell $(FIND_PYTHON))
 VENV ?= .venv
+# Where an environment has its programs. On Windows run make in Git Bash.
+ifeq ($(OS),Windows_NT)
+BIN = $(VENV)/Scripts
+else
 BIN = $(VENV)/bin
+endif
 
 # Everything that the wheel is built from. Folders are listed too: a deleted file changes its folder's time.
 SOURCES := pyproject.toml README.md LICENSE $(shell find src -name __pycache__ -prune -o ! -name '*.pyc' -print)

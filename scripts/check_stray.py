@@ -16,6 +16,7 @@ AT_ROOT = frozenset(
     {
         ".ci",
         ".github",
+        ".gitattributes",
         ".gitignore",
         "benchmarks",
         "CHANGELOG.md",

@@ -49,6 +49,8 @@ def shared_data() -> Path:
 def spark() -> Iterator[Any]:
     """A Spark session with two cores, in which a task is tried four times; one for all tests."""
     sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'piwo[spark]'")
+    if sys.platform == "win32":
+        pytest.skip("Spark on Windows needs Hadoop's programs for it")
     java = shutil.which("java") or (
         os.environ.get("JAVA_HOME") and Path(os.environ["JAVA_HOME"], "bin/java").exists()
     )
