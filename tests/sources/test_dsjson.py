@@ -141,9 +141,11 @@ BROKEN = {
         [2, 1], [0.6, 0.4], _label_probability=0.4
     ),
     "_label_Action that is not the first of a": event([2, 1], [0.6, 0.4], _label_Action=1),
-    "_labelIndex that is not _label_Action - 1": event([2, 1], [0.6, 0.4], _labelIndex=0),
+    "_labelIndex that is not the place of the first of a": event([2, 1], [0.6, 0.4], _labelIndex=0),
     "not a ranking of 1..K": event([2, 2], [0.6, 0.4]),
-    "zero-based": event([0, 1], [0.5, 0.5], _label_Action=1, _labelIndex=0),
+    "not a ranking of 1..K or 0..K-1": event([0, 2], [0.5, 0.5]),
+    "place of the first of a, from 0": event([1, 0], [0.6, 0.4], _label_Action=1, _labelIndex=0),
+    "_label_Action that is not the first": event([1, 0], [0.6, 0.4], _label_Action=0),
     "not as long as c._multi": event([2, 1], [0.6, 0.3, 0.1]),
     "no action list": event([2, 1], [0.6, 0.4], c={"U": 1}),
     "entries that are not numbers": event([2, 1], [0.6, "x"]),  # type: ignore[list-item]
@@ -342,13 +344,68 @@ def test_a_real_event_with_pdrop(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
-        ("cb_features_w_zero_vals.dsjson", "not a ranking"),
         ("ccb_reuse_medium.dsjson", "multi-slot"),
     ],
 )
 def test_real_files_of_other_kinds_are_refused(name: str, rule: str, shared_data: Path) -> None:
     with pytest.raises(DataError, match=rule):
         read_dsjson(shared_data / "vw" / name)
+
+
+# --- rankings from 0
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_ranking_from_0_is_the_same_decision(first: int, tmp_path: Path) -> None:
+    # Vowpal Wabbit gives the label to the entry _labelIndex, from 0; _label_Action counts from 1
+    # there, and from 0 as `a` does elsewhere.
+    label = {"_label_Action": 1 + first, "_labelIndex": 1}
+    events = [
+        event([1, 0], [0.75, 0.25], -1.0, **label),
+        event([0, 1], [0.5, 0.5], -0.25, _label_Action=first, _labelIndex=0),
+    ]
+    log = read_silently(written(tmp_path / "log.dsjson", *events))
+    (batch,) = log.each_batch(propensities=True)
+    assert log.actions.labels == (1, 2)
+    assert batch.action.tolist() == [1, 0]
+    assert batch.propensities.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    # always entry 2 by hand: 1 / .75 / 2
+    made = evaluate(log, Constant(2, log.actions), estimator="iw")
+    assert made.value == pytest.approx(2 / 3, abs=1e-12)
+
+
+MULTI = {"_multi": [{"f": 0}, {"f": 1}]}
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        event([2, 1], [0.6, 0.4], c=MULTI),
+        event([1, 0], [0.6, 0.4], _label_Action=2, _labelIndex=1, c=MULTI),
+    ],
+)
+def test_a_file_that_counts_in_two_ways_is_refused(second: dict[str, Any], tmp_path: Path) -> None:
+    first = event([1, 0], [0.6, 0.4], _labelIndex=1, c=MULTI)
+    path = written(tmp_path / "log.dsjson", first, second)
+    rule = "does not count actions as the first event of its file"
+    told = r" \(a from 0 and _label_Action from 0\) in 1 line .* line 2\)"
+    with pytest.raises(DataError, match=rule + told):
+        read_dsjson(path)
+    # each file counts for itself
+    other = written(tmp_path / "other.dsjson", second)
+    log = read_silently([written(path, first), other])
+    assert next(log.each_batch()).action.tolist() == [1, 1]
+
+
+def test_a_real_file_that_counts_from_0(shared_data: Path) -> None:
+    path = shared_data / "vw" / "cb_features_w_zero_vals.dsjson"
+    with pytest.warns(PiwoWarning, match="1 of 2 events have other entries"):
+        log = read_dsjson(path)
+    (batch,) = log.each_batch(propensities=True)
+    assert batch.action.tolist() == [0, 0]
+    assert batch.propensities.tolist() == [[0.5, 0.5]] * 2
+    # both events chose the first entry and earned 1: 1 / .5
+    assert evaluate(log, Constant(1, log.actions), estimator="iw").value == 2.0
 
 
 # --- sets of actions that change

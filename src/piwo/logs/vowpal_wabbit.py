@@ -36,7 +36,9 @@ def read_dsjson(
     """Return the log of Vowpal Wabbit dsjson files (one decision a line).
 
     `a` is a ranking with the chosen action first, and p[j] is the probability of action a[j]; both
-    are checked against `_label_Action`, `_labelIndex` and `_label_probability`. The reward is minus
+    are checked against `_label_Action`, `_labelIndex` and `_label_probability`. `a` counts actions
+    from 1 or, if it has a 0, from 0, and all events of a file alike. `_labelIndex` counts from 0,
+    and `_label_Action` from 1 or as `a` does. The reward is minus
     `_label_cost`. A `pdrop` becomes the sampling weight 1 / (1 - pdrop), in numerator and
     denominator of every mean.
 

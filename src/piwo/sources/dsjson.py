@@ -62,9 +62,18 @@ _NO_DECISION = f"""
     case when {_type("a")} = 'NULL' and {_type("p")} = 'NULL' and {_type("c")} = 'NULL'
               and {_type("_outcomes")} = 'NULL' then 'no decision' end
 """
+_LOWEST = "case when list_min(e.a) = 0 then 0 else 1 end"
+"""What `a` counts from."""
+_COUNTS = f"""
+    'a from ' || {_LOWEST} || ' and _label_Action from ' ||
+    cast({_LOWEST} + e._label_Action - e.a[1] as BIGINT)
+"""
+"""From which numbers an event counts."""
 # Each rule, as it reads when broken, and the condition that it is. `a` is a ranking, the chosen
-# action first; p[j] belongs to a[j]. A label probability is printed as float32 or with six digits,
-# hence the relative tolerance of 1e-5.
+# action first, from 1 or from 0; p[j] belongs to a[j]. Vowpal Wabbit gives the label to the entry
+# `_labelIndex`, from 0, and to its `_label_Action`, from 1, whatever `a` counts from; if `a` counts
+# from 0, other writers count that from 0, too. A label probability is printed as float32 or with
+# six digits, hence the relative tolerance of 1e-5.
 _RULES = {
     "is a multi-slot event (CCB or slates), which piwo.slates.read reads, not one decision": (
         "e._outcomes is not null or e.c._slots is not null"
@@ -77,8 +86,9 @@ _RULES = {
     "has an a with entries that are not whole numbers": (
         f"{_holds_others('a')} or len(list_filter(e.a, lambda x: x <> floor(x))) > 0"
     ),
-    "has an a that is not a ranking of 1..K, the actions of c._multi": (
-        "list_sort(e.a) is distinct from cast(range(1, len(e.c._multi) + 1) as DOUBLE[])"
+    "has an a that is not a ranking of 1..K or 0..K-1, the actions of c._multi": (
+        f"list_sort(e.a) is distinct from "
+        f"cast(range({_LOWEST}, len(e.c._multi) + {_LOWEST}) as DOUBLE[])"
     ),
     "has a _skipLearn that is not true or false": (
         f"{_type('_skipLearn')} not in ('NULL', 'BOOLEAN')"
@@ -92,8 +102,13 @@ _RULES = {
         f"{_no_number('_labelIndex')} or e._labelIndex <> floor(e._labelIndex)"
     ),
     "has a pdrop that is not a number": _no_number("pdrop"),
-    "has a _label_Action that is not the first of a": "e._label_Action is distinct from e.a[1]",
-    "has a _labelIndex that is not _label_Action - 1": "e._labelIndex <> e.a[1] - 1",
+    "has a _label_Action that is not the first of a": (
+        f"e._label_Action is null or e._label_Action <> e.a[1] and not "
+        f"({_LOWEST} = 0 and e._label_Action = e.a[1] + 1)"
+    ),
+    "has a _labelIndex that is not the place of the first of a, from 0": (
+        f"e._labelIndex <> e.a[1] - {_LOWEST}"
+    ),
     "has a _label_probability that is not the first of p": (
         "e._label_probability is null or abs(e._label_probability - e.p[1]) > 1e-5 * "
         "greatest(e.p[1], e._label_probability)"
@@ -116,6 +131,8 @@ def _layout(items: Sequence[str]) -> Layout:
         "p": "e.p",
         "cost": "e._label_cost",
         "k": "len(e.c._multi)",
+        "lowest": _LOWEST,
+        "counts": f"case when kind = 'event' then {_COUNTS} end",
         **ENTRIES,
     }
     entries = "case when e is not null then json_extract(line, '$.c._multi[*]') end"
@@ -193,6 +210,8 @@ class _Events:
         self.columns = (*own, *of_context, *(f"i{i}" for i in range(len(items))))
         self.sizes: set[int] = set()
         """The numbers of actions that events have."""
+        self._counts: dict[str, str] = {}
+        """What the first event of each file counts actions from."""
         self.entries = Entries()
         self.kinds: list[set[str]] = [set() for _ in items]
         """The types that each feature of the actions has."""
@@ -215,8 +234,10 @@ class _Events:
 
     def records(self) -> Iterator[pa.RecordBatch]:
         """Yield the events, and raise at the end if one breaks a rule, or there is none."""
-        for _, events in self.lines.tables():
-            yield self._record(events)
+        for file, parsed in self.lines.tables():
+            events = self._counted_alike(parsed, file)
+            if events.num_rows:
+                yield self._record(events)
         self.lines.refuse()
         self.lines.require_any("an event")
         if self.labels is not None and len(self.labels) != self.count:
@@ -238,13 +259,22 @@ class _Events:
         for path, counts in zip(self.items, self.values, strict=True):
             counts.warn(f"{path} ({argument('items')})", "entries of c._multi")
 
+    def _counted_alike(self, events: pa.Table, file: str) -> pa.Table:
+        """Return the events that count from the same numbers as the first one of their file."""
+        first = self._counts.setdefault(file, events["counts"][0].as_py())
+        same = pc.equal(events["counts"], first)
+        rule = f"does not count actions as the first event of its file ({first})"
+        self.lines.faults.add(rule, file, events["number"].to_numpy()[~same.to_numpy()])
+        return events.filter(same)
+
     def _record(self, events: pa.Table) -> pa.RecordBatch:
         """Return events as columns."""
         sizes = events["k"].to_numpy()
         self.sizes.update(np.unique(sizes).tolist())
         self.entries.compare(events)
         ends = np.append(0, np.cumsum(sizes))
-        ranking = events["a"].combine_chunks().flatten().to_numpy() - 1
+        lowest = np.repeat(events["lowest"].to_numpy(), sizes)
+        ranking = events["a"].combine_chunks().flatten().to_numpy() - lowest
         ranked = events["p"].combine_chunks().flatten().to_numpy()
         vectors = np.empty_like(ranked)
         vectors[ranking + np.repeat(ends[:-1], sizes)] = ranked
