@@ -135,12 +135,13 @@ def _layout(items: Sequence[str]) -> Layout:
         "counts": f"case when kind = 'event' then {_COUNTS} end",
         **ENTRIES,
     }
-    entries = "case when e is not null then json_extract(line, '$.c._multi[*]') end"
+    entries = "json_extract(_multi, '$[*]')"
     for i, path in enumerate(items):
         at = quoted(pointer_of(path), "'")
         columns[f"i{i}"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
         columns[f"k{i}"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
-    return Layout(_FIELDS, _SHAPE, _NO_DECISION, _RULES, columns)
+    inside = (("_multi", tuple(items)),) if items else ()
+    return Layout(_FIELDS, _SHAPE, _NO_DECISION, _RULES, columns, inside)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 __all__ = ["ENTRIES", "Entries"]
 
-_MULTI = "json_extract(line, '$.c._multi')"
 ENTRIES = {
-    "text": f"case when e is not null then cast({_MULTI} as VARCHAR) end",
-    "entries": f"case when e is not null then hash({_MULTI}) end",
+    "text": "case when e is not null then _multi end",
+    "entries": "case when e is not null then hash(_multi) end",
 }
 """What is taken of an event to compare its entries, in DuckDB's SQL: their text and its digest."""
 

@@ -51,6 +51,9 @@ class Layout:
     """Each rule, as it reads when broken, and the condition that it is."""
     columns: Mapping[str, str]
     """Name -> expression of what is taken of an event."""
+    inside: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Lists of objects inside `c`, such as "_multi", and the paths that are read of their entries.
+    """
 
     def type_of(self, field: str) -> str:
         """Return the expression for the type of a field in the text; 'NULL' if it is absent."""
@@ -188,6 +191,11 @@ class EventLines:
                 "that ends in a number or a text"
             )
             self.faults.add(rule, file, events["number"].to_numpy()[kinds])
+            numbers = pc.fill_null(pc.equal(events[f"t{i}"], "DOUBLE"), fill_value=False)
+            infinite = events.filter(numbers)
+            infinite = infinite.filter(pc.is_inf(infinite[f"v{i}"].cast(pa.float64())))
+            rule = f"has an infinite number at c/{path} ({argument('context')})"
+            self.faults.add(rule, file, infinite["number"].to_pylist())
 
     @cached_property
     def _query(self) -> str:
@@ -195,6 +203,10 @@ class EventLines:
         layout = self._layout
         places = _places(self.context, layout.fields)
         rules = _twice_rules(places)
+        objects = _objects(layout)
+        for i, (name, place, _) in enumerate(objects):
+            where = quoted(f"c/{name}/*{place}/", "'")
+            rules += f" when o{i} is not null then 'has ' || {where} || o{i} || ' twice'"
         for rule, broken in layout.rules.items():
             rules += f" when {broken} then {quoted(rule, chr(39))}"
         extra = "".join(f", {expression} as {x}" for x, expression in layout.columns.items())
@@ -205,7 +217,7 @@ class EventLines:
                 f"as v{i}, case when e is not null then json_type(line, {at}) end as "
                 f"t{i}"
             )
-        parsed = _parsed(list(places), layout)
+        parsed = _parsed(list(places), layout, objects)
         return f"""
             select number, kind, event, coalesce(e.pdrop, 0) as pdrop,
                    case when kind = 'event' then case {rules} end end as fault {extra}
@@ -228,9 +240,23 @@ class EventLines:
 
 def _places(context: Sequence[str], fields: Sequence[str]) -> dict[str, list[str]]:
     """Return the objects of an event that are read, and which of their fields."""
-    read: dict[str, list[str]] = {"": list(fields), "/c": ["_multi", "_slots"]}
-    for path in context:
-        place = "/c"
+    read = {"": list(fields), "/c": ["_multi", "_slots"]}
+    for place, parts in _read_at("/c", context).items():
+        known = read.setdefault(place, [])
+        known += [part for part in parts if part not in known]
+    return read
+
+
+def _read_at(start: str, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the objects on the way of paths, and which of their fields these read.
+
+    Args:
+        start: the place that the paths are inside of.
+        paths: parts separated by "/".
+    """
+    read: dict[str, list[str]] = {}
+    for path in paths:
+        place = start
         for part in path.strip("/").split("/"):
             known = read.setdefault(place, [])
             if part not in known:
@@ -268,17 +294,74 @@ def typed(values: pa.Array, kinds: set[str]) -> pa.Array:
     return values
 
 
-def _parsed(places: Sequence[str], layout: Layout) -> str:
-    """Return the query that parses lines; `keys` has the fields of the objects at these places."""
+def _objects(layout: Layout) -> list[tuple[str, str, list[str]]]:
+    """Return the objects inside lists that are read: list, place in an entry, fields."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, paths in layout.inside:
+        for place, fields in _read_at("", paths).items():
+            found[name, place] = fields
+    return [(name, place, fields) for (name, place), fields in found.items()]
+
+
+def _parsed(
+    places: Sequence[str], layout: Layout, objects: Sequence[tuple[str, str, list[str]]]
+) -> str:
+    """Return the query that parses lines; `keys` has the fields of the objects at these places.
+
+    `o0`, `o1`, ... have the first field that an entry of a list holds twice. The entries are looked
+    at one by one only where the text of the list, in which nothing is escaped, has the name of a
+    field more often than entries have a value there.
+    """
     types = _sql_list(["/" + x for x in layout.fields])
+    lists = "".join(
+        f", case when valid then cast(json_extract(line, '$.c.{name}') as VARCHAR) end as {name}"
+        for name in ("_multi", "_slots")
+    )
+    inside = ""
+    for i, (name, place, fields) in enumerate(objects):
+        leaves = {path.strip("/") for at, paths in layout.inside if at == name for path in paths}
+        often = " or ".join(_often(name, place, x, f"{place}/{x}"[1:] in leaves) for x in fields)
+        inside += f", case when {often} then {_first_twice(name, place, fields)} end as o{i}"
     return f"""
-        select number, line,
+        select *{inside} from (
+        select number, line, _multi, _slots,
                case when valid then json_transform(line, '{layout.shape}') end as e,
                case when valid then json_type(line, {types}) end as types,
                case when valid then json_extract_string(line, '$.{EVENT_ID}') end as event,
                case when valid then json_keys(line, {_sql_list(places)}) end as keys
-        from (select number, line, json_valid(line) as valid from chunk)
+        from (select *{lists} from (select number, line, json_valid(line) as valid from chunk)))
     """
+
+
+def _often(name: str, place: str, field: str, leaf: bool) -> str:
+    """Return the condition that a field is more often in the text of a list than it has values.
+
+    Args:
+        name: of the list.
+        place: of the object inside an entry.
+        field: of the object.
+        leaf: whether a value is read there, and no object.
+    """
+    parts = [*(x.replace("~0", "~") for x in place.split("/")[1:]), field]
+    if any(x in part for part in parts for x in '"\\*'):
+        return "true"
+    text = quoted(f'"{field}":', "'")
+    times = f"(strlen({name}) - strlen(replace({name}, {text}, ''))) / {len(field.encode()) + 3}"
+    path = quoted("$[*]" + "".join(f'."{part}"' for part in parts), "'")
+    values = f"coalesce(len(json_type({name}, {path})), 0)"
+    if not leaf:
+        # an object, of which each entry has one: a pass over the text less
+        values = f"len(e.c.{name})"
+    return f"(contains({name}, {text}) and {times} > {values})"
+
+
+def _first_twice(name: str, place: str, fields: Sequence[str]) -> str:
+    """Return the first of some fields that an entry of a list holds twice; null: none."""
+    at = f", {quoted(place, chr(39))}" if place else ""
+    keys = f"list_transform(json_extract({name}, '$[*]'), lambda x: json_keys(x{at}))"
+    counts = "len(list_filter(k, lambda z: z = y)) > 1"
+    each = f"list_filter({_sql_list(fields)}, lambda y: {counts})"
+    return f"flatten(list_transform({keys}, lambda k: {each}))[1]"
 
 
 def _sql_list(texts: Sequence[str]) -> str:

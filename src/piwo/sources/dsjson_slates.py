@@ -192,12 +192,15 @@ def _layout(items_label: str | None) -> Layout:
         items_label: path of the names of actions inside the entries of `c._multi`.
     """
     columns = dict(_COLUMNS)
+    read = ["_slot_id"]
     if items_label is not None:
+        read.append(items_label)
         at = quoted(pointer_of(items_label), "'")
-        entries = "case when kind = 'event' then json_extract(line, '$.c._multi[*]') end"
+        entries = "case when kind = 'event' then json_extract(_multi, '$[*]') end"
         columns["names"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
         columns["kinds"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
-    return Layout(_FIELDS, _SHAPE, _UNUSABLE, _RULES, columns)
+    inside = (("_multi", tuple(read)), ("_slots", ("_inc",)))
+    return Layout(_FIELDS, _SHAPE, _UNUSABLE, _RULES, columns, inside)
 
 
 def dsjson_slates(

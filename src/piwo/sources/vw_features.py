@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -179,8 +180,11 @@ def _plain(name: str) -> str:
 
 def _number(text: str, word: str) -> float:
     try:
-        return number_of(text)
+        found = number_of(text)
     except ValueError:
         raise BrokenLineError(
             f"has the feature {word[:40]!r}, expected a number after the :"
         ) from None
+    if math.isinf(found):
+        raise BrokenLineError(f"has the feature {word[:40]!r}, an infinite number,")
+    return found
