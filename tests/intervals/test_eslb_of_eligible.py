@@ -53,11 +53,11 @@ def test_eslb_is_that_of_full_vectors() -> None:
     assert 0.0 < found.lower < found.value < found.upper < 1.0
 
 
-def test_models_give_estimates_and_no_intervals() -> None:
+def test_models_give_estimates_on_lists_as_on_a_fixed_list() -> None:
     lists, full, even = made()
     q = np.random.default_rng(5).random((N, 4))
     for estimate in (direct_method, doubly_robust):
         found, same = estimate(lists, Uniform(LABELS), q), estimate(full, even, q)
         assert found.value == pytest.approx(same.value, rel=1e-12)
-    with pytest.raises(piwo.UsageError, match="leave q out: with propensities='lists' bounds have"):
+    with pytest.raises(piwo.UsageError, match="q is str, expected lists of the predicted rewards"):
         piwo.evaluate(lists, Uniform(LABELS), q="cross-fit")

@@ -40,7 +40,7 @@ def test_columns_batches_and_options_have_every_role() -> None:
     assert set(ROLES) == in_columns - {"policies", "action_cost", "item_features"}
     assert {x.name for x in fields(Batch)} >= set(NUMBERS)
     assert {x.name for x in fields(LogOptions)} >= set(ROLES) - {"policy_columns", "segments"}
-    others = {"propensities", "eligible", "position", "unit", "time"}
+    others = {"propensities", "eligible", "predictions", "position", "unit", "time"}
     assert {*ARRAYS, "reward"} == {*NUMBERS, *others}
 
 

@@ -206,8 +206,6 @@ def test_the_default_takes_them_if_the_log_has_the_lists() -> None:
     assert listed.upper - listed.lower < plain.upper - plain.lower
     with pytest.raises(piwo.UsageError, match="the propensity of the logged action only"):
         piwo.evaluate(read(rows, propensities=None, propensity="p"), policy, interval="mixture-cv")
-    with pytest.raises(piwo.UsageError, match="one list of actions for all rows"):
-        piwo.evaluate(read(rows), policy, q="forward")
 
 
 HURTS = np.array([0.95, 0.9, 0.05, 0.5])

@@ -173,8 +173,11 @@ def asked(
     if isinstance(gamma, tuple):
         raise UsageError(f"--gamma got {estimate.gamma!r}, expected one number or auto")
     model = estimate.reward_model
-    if model not in {None, "forward"}:
-        raise UsageError(f"--reward-model got {model!r}, expected forward")
+    if model not in {None, "forward", "predictions"}:
+        raise UsageError(
+            f"--reward-model got {model!r}, expected forward, or predictions, those of the column "
+            "of --predictions"
+        )
     known = dict(named)
     if baseline is not None and baseline not in known:
         known[baseline] = named_policy(baseline)

@@ -131,7 +131,7 @@ class EstimateOptions:
         str | None,
         Parameter(
             help="forward: predict each reward from earlier rows only, for narrower intervals "
-            "of mixture-cv."
+            "with control variates; predictions: use those of the column of --predictions."
         ),
     ] = None
 

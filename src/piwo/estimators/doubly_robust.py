@@ -48,7 +48,13 @@ def doubly_robust(
             rows than these: an (n, K) array with columns in the order of the log's explicit action
             list; or a data frame with one column per action, matched by name; or a function of the
             (m, d) context matrix, or a fitted object with `predict`, that returns (m, K) in the
-            order of `log.actions`; or the result of `piwo.cross_fit` on this log.
+            order of `log.actions`; or the result of `piwo.cross_fit` on this log. If the log has
+            `eligible=`, also: n lists with a number for each eligible action of the row, in its
+            order (as lists, arrays, a column of a data frame, or Arrow); "predictions", such a
+            column of the log itself (`predictions=`), which is read as the rows are; or a function
+            f(X, labels) of the contexts, (m, d), and labels, (m,), of m pairs of a row and an
+            eligible action, that returns (m,). A plain list of n lists, or an array with another
+            number of columns than K, counts as lists.
         gamma: 0 for plain weights; above 0, those of implicit exploration, at most 1 / gamma, which
             are biased.
         weights: a score with a numeric parameter, whose credit at reward 1 is the weight u,

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 
 from piwo.checks import check_kind
 from piwo.errors import UsageError
 from piwo.logs.batch import Batch, Floats
+from piwo.logs.eligible import Eligible
 from piwo.logs.log import Log
 from piwo.reductions.forward_sums import ForwardSums, RewardSums, chunks_of, designs
 from piwo.reductions.reduce import reduce
@@ -41,11 +43,23 @@ class ForwardModel:
         return bool(self.coef.shape[2] > 1)
 
     def of(self, batch: Batch) -> Floats:
-        """Return q(X, a) on the unit scale, (n, K)."""
+        """Return q(X, a) on the unit scale, (n, K), or a table of the eligible actions."""
         z, chunk = designs(batch, self.coef.shape[2]), chunks_of(batch.row_numbers)
+        some = batch.eligible
+        if some is not None:
+            return some.table(self._of_pairs(z, chunk, some))
         found = np.empty((len(batch), self.coef.shape[1]))
         for c in np.unique(chunk):
             found[chunk == c] = z[chunk == c] @ self.coef[c].T
+        return found
+
+    def _of_pairs(self, z: Floats, chunk: npt.NDArray[np.int64], some: Eligible) -> Floats:
+        """Return q of every pair, (m,)."""
+        found, chunks = np.empty(len(some.codes)), chunk[some.rows]
+        for c in np.unique(chunk):
+            pairs = np.flatnonzero(chunks == c)
+            coef, rows = self.coef[c][some.codes[pairs]], some.rows[pairs]
+            found[pairs] = np.einsum("mp,mp->m", coef, z[rows])
         return found
 
 

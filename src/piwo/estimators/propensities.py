@@ -19,7 +19,6 @@ from piwo.logs.columns import (
     UNLOGGED_ROLES,
     Columns,
     UnloggedRoles,
-    documents_roles,
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Missing
 from piwo.logs.foreign import distributions
@@ -28,6 +27,7 @@ from piwo.logs.log import Log
 from piwo.logs.options import Logger
 from piwo.logs.propensity_error import CalibrationBin, PropensityErrorBound
 from piwo.logs.read import read
+from piwo.logs.role_docs import documents_roles
 from piwo.messages import argument
 from piwo.policies.blocks import row_blocks
 from piwo.policies.models import fitted_model

@@ -13,6 +13,13 @@ from piwo import bounds
 from piwo.checks import numbers
 from piwo.errors import DataError, UsageError
 from piwo.estimators.cross_fit import CrossFit
+from piwo.estimators.pair_rewards import (
+    PREDICTIONS,
+    PairFunction,
+    PairLists,
+    lists_of,
+    takes_pairs,
+)
 from piwo.intervals.matching import matched, name_of, whole_length
 from piwo.intervals.point import Estimate, mean_of_credits
 from piwo.logs.actions import Actions
@@ -26,6 +33,7 @@ from piwo.policies.distributions import named_table
 from piwo.records import Record
 from piwo.reductions import MomentState, State, VectorSums
 from piwo.reductions.reduce import reduce
+from piwo.reductions.vector_sums import Vectors, in_blocks, width_of
 from piwo.scores import IX, Score
 from piwo.sources.frames import is_frame
 from piwo.visible import number, visible_lines
@@ -97,6 +105,8 @@ class RewardModel:
         actions: K.
         low: the reward's lower end.
         span: hi - lo.
+        pairs: predicted rewards of eligible actions; None: `table` or `predict` have those of all
+            actions. Without any of the three they are a column of the log.
     """
 
     table: Floats | None
@@ -104,18 +114,56 @@ class RewardModel:
     actions: int
     low: float
     span: float
+    pairs: PairLists | PairFunction | None = None
 
     @property
     def needs_context(self) -> bool:
         """Whether it uses the context."""
+        if self.pairs is not None:
+            return self.pairs.needs_context
         return self.predict is not None
 
     def of(self, batch: Batch) -> Floats:
-        """Return q on the unit scale, (m, K).
+        """Return q on the unit scale, (m, K), or as wide as the longest list of eligible actions.
 
         Raises:
             DataError: for predictions of another shape, and for those that are NaN or infinite.
         """
+        found, some = self._own_unit(batch), batch.eligible
+        try:
+            with np.errstate(over="raise"):
+                found = (found - self.low) / self.span
+        except FloatingPointError:
+            raise DataError(
+                "the reward model predicts rewards that are beyond float64 in units of the reward "
+                f"range, whose width is {self.span:g}; predict rewards in that range, or declare "
+                f"{argument('reward_range', '(lo, hi)')}"
+            ) from None
+        if some is None:
+            return found
+        return some.table(found)
+
+    def _own_unit(self, batch: Batch) -> Floats:
+        """Return q in the reward's own unit, (m, K), or of the pairs of eligible actions."""
+        some = batch.eligible
+        if self.pairs is not None:
+            return self.pairs.of(batch)
+        if self.table is None and self.predict is None:
+            assert some is not None
+            assert some.predictions is not None
+            return some.predictions
+        if some is None:
+            return self._of_all(batch)
+        # so few rows at a time that a row of every action is small
+        parts = [
+            self._of_all(part)[part.eligible.rows, part.eligible.codes]
+            for part in in_blocks(batch, self.actions)
+            if part.eligible is not None
+        ]
+        return np.concatenate(parts)
+
+    def _of_all(self, batch: Batch) -> Floats:
+        """Return q of all actions in the reward's own unit, (m, K)."""
         given: Any
         if self.table is not None:
             given = self.table[batch.row_numbers]
@@ -123,18 +171,9 @@ class RewardModel:
             assert self.predict is not None
             given = self.predict(batch.context)  # type: ignore[arg-type]
         try:
-            found = predictions(given, (len(batch), self.actions), "the reward model")
+            return predictions(given, (len(batch), self.actions), "the reward model")
         except RowError as wrong:
             raise wrong.at(batch.row_numbers) from None
-        try:
-            with np.errstate(over="raise"):
-                return (found - self.low) / self.span
-        except FloatingPointError:
-            raise DataError(
-                "the reward model predicts rewards that are beyond float64 in units of the reward "
-                f"range, whose width is {self.span:g}; predict rewards in that range, or declare "
-                f"{argument('reward_range', '(lo, hi)')}"
-            ) from None
 
 
 def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None) -> RewardModel:
@@ -150,6 +189,12 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
         UsageError: for arrays without an explicit action list, and for any other type.
     """
     low, span, actions = log.reward_range[0], log.span, len(log.actions)
+    if isinstance(q, str) and q == PREDICTIONS:
+        _require_predictions(log)
+        return RewardModel(None, None, actions, low, span)
+    pairs = _of_pairs(q, log, rows, fitted_on)
+    if pairs is not None:
+        return RewardModel(None, None, actions, low, span, pairs)
     if isinstance(q, CrossFit):
         return RewardModel(_checked_table(q, log, rows), None, actions, low, span)
     predict = getattr(q, "predict", None)
@@ -161,19 +206,9 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
                 "a fitted reward model needs the context; read the log with "
                 f"{argument('context', '[...]')}, or give an array"
             )
-        if fitted_on is not None and fitted_on != log.features:
-            raise UsageError(
-                "the policy encodes the context in its own way, so the reward model "
-                "would get other columns than the log's; pass its predictions as an "
-                "(n, K) array"
-            )
+        _check_encoding(log, fitted_on)
         return RewardModel(None, predict, actions, low, span)
-    if isinstance(q, str) or not (is_frame(q) or np.ndim(q) == 2):
-        raise UsageError(
-            f"{argument('q')} is {type(q).__name__}, expected an (n, {actions}) array "
-            "of predicted rewards, a data frame with one column per action, a "
-            "function of the context, or an object with predict"
-        )
+    _check_is_table(q, log)
     # A data frame names its columns; an array needs the order that the user declared.
     expected = log.actions
     if not is_frame(q):
@@ -187,6 +222,60 @@ def reward_model(q: Any, log: Log, rows: int | None, fitted_on: Features | None)
             "of the log, in its order"
         )
     return RewardModel(table, None, actions, low, span)
+
+
+def _require_predictions(log: Log) -> None:
+    """Raise for a log without a column of predicted rewards."""
+    if log.columns.predictions is None:
+        raise UsageError(
+            f"{argument('q', PREDICTIONS)} needs a column with lists of the predicted rewards of "
+            f"the eligible actions; name it ({argument('predictions')})"
+        )
+
+
+def _check_is_table(q: Any, log: Log) -> None:
+    """Raise for anything but an array or a data frame with a column for each action."""
+    if not isinstance(q, str) and (is_frame(q) or np.ndim(q) == 2):
+        return
+    lists = ""
+    if log.columns.eligible is not None:
+        lists = "lists of the predicted rewards of the eligible actions, "
+    raise UsageError(
+        f"{argument('q')} is {type(q).__name__}, expected {lists}an (n, {len(log.actions)}) array "
+        "of predicted rewards, a data frame with one column per action, a function of the "
+        "context, or an object with predict"
+    )
+
+
+def _check_encoding(log: Log, fitted_on: Features | None) -> None:
+    """Raise if a policy encodes the context in its own way."""
+    if fitted_on is not None and fitted_on != log.features:
+        instead = "an (n, K) array"
+        if log.columns.eligible is not None:
+            instead = "lists"
+        raise UsageError(
+            "the policy encodes the context in its own way, so the reward model "
+            f"would get other columns than the log's; pass its predictions as {instead}"
+        )
+
+
+def _of_pairs(
+    q: Any, log: Log, rows: int | None, fitted_on: Features | None
+) -> PairLists | PairFunction | None:
+    """Return predicted rewards of eligible actions; None if q has those of all actions."""
+    if log.columns.eligible is None:
+        return None
+    if takes_pairs(q):
+        if log.features is not None:
+            _check_encoding(log, fitted_on)
+        labels = np.asarray(log.actions.labels)
+        return PairFunction(q, labels, needs_context=log.features is not None)
+    if isinstance(q, CrossFit) or callable(q) or hasattr(q, "predict"):
+        return None
+    lists = lists_of(q, log, rows)
+    if lists is None:
+        return None
+    return PairLists(lists)
 
 
 def _checked_table(q: CrossFit, log: Log, rows: int | None) -> Floats:
@@ -304,6 +393,10 @@ class ModelSums(VectorSums[ModelState]):
     model: RewardModel
     correction: Correction | None
 
+    def width(self, batch: Batch) -> int:
+        """Return K, or the length of the longest list of eligible actions."""
+        return width_of(batch, len(self.policy.actions))
+
     @property
     def context(self) -> bool:
         """Whether the policy or the model uses the context."""
@@ -315,13 +408,13 @@ class ModelSums(VectorSums[ModelState]):
 
     def block(self, batch: Batch) -> ModelState:
         """Return the sums of a few rows."""
-        q = self.model.of(batch)
+        q, vectors = self.model.of(batch), Vectors(batch)
         # z = (sum_a pi(a|X) q(X, a), u (R - q(X, A)), u)
         z = np.zeros((len(batch), 3))
-        z[:, 0] = np.einsum("ta,ta->t", self.policy.full(batch), q)
+        z[:, 0] = np.einsum("ta,ta->t", vectors.of(self.policy), q)
         if self.correction is not None:
             z[:, 2] = self._weights(batch, self.correction)
-            z[:, 1] = z[:, 2] * (batch.reward - q[np.arange(len(batch)), batch.action])
+            z[:, 1] = z[:, 2] * (batch.reward - vectors.taken(q))
         total = float(batch.sampled(np.ones(len(batch))).sum())
         z, s, s2, crossed = batch.observed(z), batch.thinned, 0.0, np.zeros(3)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -128,9 +128,10 @@ def evaluate(
             "hoeffding:20". Some are asymptotic, for comparison: the table and every result say so.
         q: a reward model, whose predictions "auto" and the "-cv" methods use as baselines besides
             the constant ones: "forward" fits one to the log itself, each row on earlier rows alone
-            (`piwo.estimators.forward_model`); `piwo.cross_fit` with by="time"; or predictions made
-            from other data, see `piwo.estimators.doubly_robust`. Refused if no policy's interval
-            can use it.
+            (`piwo.estimators.forward_model`); `piwo.cross_fit` with by="time"; "predictions": those
+            of the log's own column of eligible actions (`predictions=`); or predictions made from
+            other data, see `piwo.estimators.doubly_robust`. Refused if no policy's interval can use
+            it.
         baseline: what `improvement_lower` is over: a policy fixed before this log was looked at,
             such as the one that runs today; None: the logging policy.
         guardrail: a limit on the mean of another outcome under the policy, such as

@@ -47,13 +47,6 @@ def with_model(
             f"{argument('interval', asked.name)} takes no reward model; leave "
             f"{argument('q')} out, or use {argument('interval', 'mixture-cv')}"
         )
-    if log.columns.eligible is not None:
-        raise UsageError(
-            f"{argument('q')} predicts rewards of one list of actions for all rows, and this log "
-            f"has eligible ones ({argument('eligible')}); leave {argument('q')} out: with "
-            f"{argument('propensities', 'lists')} bounds have control variates without a model, "
-            "and piwo.estimators.doubly_robust takes a model for an estimate"
-        )
     if not any(one.takes_model for one in methods.values()):
         reason = (
             lacking(log, next(iter(policies.values())))

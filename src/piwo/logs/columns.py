@@ -9,12 +9,10 @@ of numbers is an entry here and in `Arrays`, a field of `Columns` and a field of
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, get_type_hints
 
 from piwo.errors import DataError, UsageError
 from piwo.logs.column_names import match_names, require_columns
@@ -29,10 +27,7 @@ __all__ = [
     "Role",
     "Roles",
     "UnloggedRoles",
-    "documents_roles",
 ]
-
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -194,6 +189,16 @@ class Roles(UnloggedRoles, total=False):
             holds="labels",
         ),
     ]
+    predictions: Annotated[
+        str | None,
+        Role(
+            "lists of the predicted rewards of the eligible actions, for control variates",
+            detail="in the reward's own unit and in the order of `eligible`, made from other rows; "
+            "results use them if asked to",
+            label="predicted rewards",
+            holds="vector",
+        ),
+    ]
     weight: Annotated[
         str | None,
         Role(
@@ -218,6 +223,7 @@ class Arrays(TypedDict, total=False):
         "(n, K) mu(a | X_t), columns in the order of `actions`; a data frame is matched by name",
     ]
     eligible: Annotated[Any, "n lists of the actions that could be taken"]
+    predictions: Annotated[Any, "n lists of the predicted rewards of the eligible actions"]
     weight: Annotated[Any, "(n,) sampling weights"]
     position: Annotated[Any, "(n,) where the action was shown, such as 1, 2, ..."]
     unit: Annotated[Any, "(n,) units (users, sessions) whose rows depend on each other"]
@@ -246,38 +252,6 @@ def _label(name: str) -> str:
     return ROLES[name].label or name
 
 
-def documents_roles(
-    texts: Mapping[str, Role | str],
-) -> Callable[[FunctionT], FunctionT]:
-    """Return a decorator that lists roles in a docstring, after its `**` argument.
-
-    Args:
-        texts: role -> what it means.
-    """
-
-    def documented(function: FunctionT) -> FunctionT:
-        if function.__doc__ is None:
-            # Python runs with -OO.
-            return function
-        head, entry, rest = inspect.cleandoc(function.__doc__).partition("    **")
-        first, _, after = rest.partition("\n")
-        lines = [f"{head}{entry}{first}"]
-        for name, text in texts.items():
-            meaning = text
-            if isinstance(text, Role):
-                meaning = text.text
-            lines += textwrap.wrap(
-                f"{name}: {meaning}.",
-                width=96,
-                initial_indent=" " * 8,
-                subsequent_indent=" " * 12,
-            )
-        function.__doc__ = "\n".join([*lines, after])
-        return function
-
-    return documented
-
-
 @dataclass(frozen=True)
 class Columns:
     """The columns of a log by role, see `Roles`; None: the log has no such column.
@@ -296,6 +270,8 @@ class Columns:
     log_propensity: str | None = None
     propensities: str | None = None
     eligible: str | None = None
+    predictions: str | None = None
+    """Lists of predicted rewards, one for each eligible action."""
     context: tuple[str, ...] = ()
     weight: str | None = None
     policies: tuple[str, ...] = ()
@@ -431,10 +407,10 @@ class Columns:
         """
         self._require_one_each(available)
         roles = {"action": self.action, **self.numbers()}
-        if self.propensities is not None:
-            roles[_label("propensities")] = self.propensities
-        if self.eligible is not None:
-            roles[_label("eligible")] = self.eligible
+        for name in ("propensities", "eligible", "predictions"):
+            column = getattr(self, name)
+            if column is not None:
+                roles[_label(name)] = column
         if self.item_features is not None:
             roles["features of items"] = self.item_features
         for role, name in roles.items():
@@ -586,7 +562,7 @@ class Columns:
     def used(self) -> tuple[str, ...]:
         """Return every column that is read, each once."""
         names = [*self.scalars(), *self.context]
-        lists = (self.propensities, self.eligible, self.item_features)
+        lists = (self.propensities, self.eligible, self.predictions, self.item_features)
         names += [x for x in lists if x is not None]
         return tuple(dict.fromkeys(names))
 
@@ -609,8 +585,8 @@ class Columns:
         ('action', 'reward', 'propensity', 'hour', 'event')
         """
         names = [self.action, *self.numbers().values(), *self.policies, *(context or ())]
-        # Features of eligible actions are validated with these by every pass.
-        lists = (self.item_features, self.eligible)
+        # What is said of eligible actions is validated with these by every pass.
+        lists = (self.item_features, self.predictions, self.eligible)
         names += [name for name in lists if name is not None]
         # Without a propensity column, mu(A_t | X_t) is taken from the vectors.
         # With eligible actions they are compared: the lists may be of other actions.

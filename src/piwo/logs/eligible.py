@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "is_list",
     "listed_of",
     "lists_by_slot",
+    "predictions_of",
     "propensities_of",
     "ragged",
 ]
@@ -52,6 +53,8 @@ class Eligible:
     """(m rows) features of each pair, if the log has them inside; see `piwo.logs.inline`."""
     propensities: npt.NDArray[np.float64] | None = None
     """(m,) mu(a | X) of each pair, if the log has the probabilities of all eligible actions."""
+    predictions: npt.NDArray[np.float64] | None = None
+    """(m,) predicted rewards of each pair in their own unit, if the log has them."""
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -76,10 +79,12 @@ class Eligible:
                 inline = self.inline
                 if inline is not None:
                     inline = inline.slice(starts[0], starts[-1] - starts[0])
-                mu = self.propensities
+                mu, predicted = self.propensities, self.predictions
                 if mu is not None:
                     mu = mu[inside]
-                return Eligible(starts - starts[0], self.codes[inside], inline, mu)
+                if predicted is not None:
+                    predicted = predicted[inside]
+                return Eligible(starts - starts[0], self.codes[inside], inline, mu, predicted)
         kept = np.arange(len(self))[keep]
         starts = np.append(0, np.cumsum(self.sizes[kept]))
         # The pairs of each kept row, one after the other.
@@ -89,14 +94,18 @@ class Eligible:
 
     def _at(
         self, pairs: npt.NDArray[Any]
-    ) -> tuple[pa.RecordBatch | None, npt.NDArray[np.float64] | None]:
-        """Return the features and the propensities of some pairs."""
-        inline, mu = self.inline, self.propensities
+    ) -> tuple[
+        pa.RecordBatch | None, npt.NDArray[np.float64] | None, npt.NDArray[np.float64] | None
+    ]:
+        """Return the features, the propensities and the predicted rewards of some pairs."""
+        inline, mu, predicted = self.inline, self.propensities, self.predictions
         if inline is not None:
             inline = inline.take(pa.array(pairs))
         if mu is not None:
             mu = mu[pairs]
-        return inline, mu
+        if predicted is not None:
+            predicted = predicted[pairs]
+        return inline, mu, predicted
 
     def with_inline(self, inline: pa.RecordBatch) -> Eligible:
         """Return the same pairs with features of each.
@@ -106,7 +115,7 @@ class Eligible:
         ... ).inline.num_rows
         1
         """
-        return Eligible(self.starts, self.codes, inline, self.propensities)
+        return replace(self, inline=inline)
 
     def apart(self) -> Eligible:
         """Return the pairs with codes of their own, 0..m-1: each is an item of its row alone.
@@ -282,6 +291,54 @@ def listed_of(
     return found
 
 
+def predictions_of(
+    values: pa.Array, column: str, eligible: Eligible, findings: Findings
+) -> Eligible:
+    """Return the eligible actions with their predicted rewards; broken rules are in `findings`.
+
+    Args:
+        values: n lists of numbers, in the order of the eligible actions.
+        column: the name to use in errors.
+        eligible: of the n rows.
+        findings: collects the rows that break a rule.
+
+    Raises:
+        DataError: for a column that does not hold lists of numbers.
+
+    >>> some = Eligible(np.array([0, 2, 3]), np.array([4, 1, 4], np.int32))
+    >>> predictions_of(pa.array([[0.5, 1], [2]]), "q", some, Findings(np.arange(2))).predictions
+    array([0.5, 1. , 2. ])
+    """
+    wanted = "lists of the predicted rewards of the eligible actions"
+    starts, numbers = _numbers_of(values, column, wanted)
+    rule = "has not as many predicted rewards as there are eligible actions"
+    wrong = np.diff(starts) != eligible.sizes
+    if findings.note(column, rule, "give one for each of them, in their order", wrong):
+        return eligible
+    bad = np.zeros(len(eligible), np.bool_)
+    bad[eligible.rows[~np.isfinite(numbers)]] = True
+    rule = "has missing or infinite predicted rewards"
+    findings.note(column, rule, "predict a number for each eligible action", bad)
+    return replace(eligible, predictions=numbers)
+
+
+def _numbers_of(
+    values: pa.Array, column: str, wanted: str
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return where the numbers of each row begin, (n + 1,), and all numbers; a missing one is NaN.
+
+    Raises:
+        DataError: if the column does not hold lists of numbers.
+    """
+    starts, entries = ragged(values, column, wanted)
+    if not (is_number(entries.type) or pa.types.is_null(entries.type)):
+        found = type_text(entries.type)
+        raise DataError(f"column {column!r} has lists of {found}, expected {wanted}")
+    if pa.types.is_boolean(entries.type):
+        entries = entries.cast(pa.int8())
+    return starts, entries.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
 def note_rescaled(
     findings: Findings, column: str, tolerance: float, off: npt.NDArray[np.bool_]
 ) -> None:
@@ -319,17 +376,11 @@ def propensities_of(
         normalize: divide each list by its sum, and note the rows further off.
     """
     wanted = "lists of the probabilities of the eligible actions"
-    starts, entries = ragged(values, column, wanted)
-    if not (is_number(entries.type) or pa.types.is_null(entries.type)):
-        found = type_text(entries.type)
-        raise DataError(f"column {column!r} has lists of {found}, expected {wanted}")
-    if pa.types.is_boolean(entries.type):
-        entries = entries.cast(pa.int8())
+    starts, numbers = _numbers_of(values, column, wanted)
     rule = "has not as many probabilities as there are eligible actions"
     wrong = np.diff(starts) != eligible.sizes
     if findings.note(column, rule, "give one for each of them, in their order", wrong):
         return None
-    numbers = entries.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     sums = np.add.reduceat(numbers, starts[:-1]) if len(eligible) else np.empty(0)
     unusable = ~np.isfinite(sums)
     negative = np.zeros(len(eligible), np.bool_)

@@ -13,7 +13,7 @@ from piwo.errors import DataError
 from piwo.logs.actions import Actions
 from piwo.logs.batch import Floats
 from piwo.logs.columns import Columns
-from piwo.logs.eligible import Eligible, eligible_of, is_list, ragged
+from piwo.logs.eligible import Eligible, eligible_of, is_list, predictions_of, ragged
 from piwo.logs.features import Features
 from piwo.logs.findings import Findings
 from piwo.logs.item_values import FEATURES, TOO_LARGE, advice_on, is_feature, unusable_features
@@ -152,7 +152,10 @@ def eligible_in(
     if name is None or actions is None:
         return None
     found = eligible_of(record[name], name, actions, action, findings)
-    if found is None or inline is None or inline not in record.schema.names:
+    predicted, present = columns.predictions, record.schema.names
+    if found is not None and predicted is not None and predicted in present:
+        found = predictions_of(record[predicted], predicted, found, findings)
+    if found is None or inline is None or inline not in present:
         return found
     return inline_of(record[inline], inline, found, actions, findings)
 

@@ -16,18 +16,12 @@ from piwo.logs.action_costs import ActionCosts
 from piwo.logs.actions import Actions, by_dictionary
 from piwo.logs.batch import Batch
 from piwo.logs.column_names import refuse_unknown
-from piwo.logs.columns import ARRAYS, Arrays, Columns, documents_roles
+from piwo.logs.columns import ARRAYS, Arrays, Columns
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
 from piwo.logs.log_text import log_text
-from piwo.logs.options import (
-    Logger,
-    ReadOptions,
-    check_logger,
-    check_reward_range,
-    check_roles,
-)
+from piwo.logs.options import Logger, ReadOptions, check_logger, check_reward_range, check_roles
 from piwo.logs.periods import Splitting
 from piwo.logs.propensity_error import PropensityErrorBound
 from piwo.logs.provable import approximate, caveats_of_rows, unprovable
@@ -39,6 +33,7 @@ from piwo.logs.reader import (
     learn_actions,
     warn_of,
 )
+from piwo.logs.role_docs import documents_roles
 from piwo.logs.split import (
     CountSides,
     HeldOut,

@@ -108,6 +108,12 @@ def check_roles(columns: Columns, options: Mapping[str, Any]) -> None:
             f"got {argument('eligible')} and {argument('behavior')}, expected one of the two: "
             "name the column of the propensities that were logged"
         )
+    if columns.predictions is not None and columns.eligible is None:
+        raise UsageError(
+            f"{argument('predictions')} are lists with a reward for each eligible action, and the "
+            f"log names no such actions; name their column ({argument('eligible')}), or give "
+            f"{argument('q')} an (n, K) array or a data frame with one column per action"
+        )
     if options.get("normalize") and columns.propensities is None:
         raise UsageError(
             f"{argument('normalize', value=True)} divides each row of "

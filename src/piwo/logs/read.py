@@ -18,13 +18,13 @@ from piwo.logs.columns import (
     ROLES,
     Columns,
     Roles,
-    documents_roles,
 )
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing
 from piwo.logs.inline import is_objects, object_lists
 from piwo.logs.items import items_of
 from piwo.logs.log import Log
 from piwo.logs.options import Logger
+from piwo.logs.role_docs import documents_roles
 from piwo.logs.served import ServedLog, logger_of, served_log
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior

@@ -13,7 +13,7 @@ from piwo.reductions.bets import BETS
 from piwo.reductions.blocks import BetSums, Partition, no_blocks
 from piwo.reductions.control_variate import stacked
 from piwo.reductions.policy_reduction import credit_bets
-from piwo.reductions.vector_sums import VectorSums
+from piwo.reductions.vector_sums import Vectors, VectorSums, width_of
 
 __all__ = ["CUTS", "ModelState", "ModelVariates", "Predictor", "uncut"]
 
@@ -31,7 +31,7 @@ class Predictor(Protocol):
         ...
 
     def of(self, batch: Batch) -> Floats:
-        """Return q(X, a) on the unit scale, (n, K)."""
+        """Return q(X, a) on the unit scale, a table as those of `Vectors`."""
         ...
 
 
@@ -98,6 +98,10 @@ class ModelVariates(VectorSums[ModelState]):
         """Whether the policy or the model uses the context."""
         return self.policy.needs_context or self.model.needs_context
 
+    def width(self, batch: Batch) -> int:
+        """Return K, or the length of the longest list of eligible actions."""
+        return width_of(batch, len(self.policy.actions))
+
     def empty(self) -> ModelState:
         """Return the state of no rows."""
         nothing = BetSums()
@@ -108,9 +112,9 @@ class ModelVariates(VectorSums[ModelState]):
 
     def block(self, batch: Batch) -> ModelState:
         """Return the sums of a few rows."""
-        assert batch.propensities is not None
-        pi, mu, q = self.policy.full(batch), batch.propensities, self.model.of(batch)
-        taken = np.arange(len(batch)), batch.action
+        vectors = Vectors(batch)
+        pi, mu, q = vectors.of(self.policy), vectors.mu, self.model.of(batch)
+        taken = np.arange(len(batch)), vectors.column
         weights = self.weights(batch, pi[taken])
         r, missed = batch.reward, 1.0 - batch.reward
 
