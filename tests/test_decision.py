@@ -4,6 +4,8 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import piwo
@@ -249,3 +251,46 @@ def test_costs_of_a_worse_policy_are_more() -> None:
     text = piwo.decide(made, units=Units("euros", 100)).sentence
     said = r"it costs at least [.\d]+ euros more, and at most [.\d]+ euros more, per 100 decisions"
     assert re.search(said, text)
+
+
+def test_of_units_the_sentence_counts_units() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 500,
+        reward=[1, 0] * 500,
+        propensity=[0.5] * 1000,
+        unit=[i // 5 for i in range(1000)],
+    )
+    found = piwo.evaluate(log, piwo.policies.Constant("a", log.actions))
+    assert piwo.decide(found).sentence.endswith("(95 %, 200 units of 'unit').")
+
+
+def test_a_level_that_rounds_to_100_percent_is_a_difference() -> None:
+    log = piwo.Log.from_arrays(
+        action=["a", "b"] * 500, reward=[1, 0] * 500, propensity=[0.5] * 1000
+    )
+    policy = piwo.policies.Constant("a", log.actions)
+    for delta, level in ((1e-300, "1 - 1e-300"), (1e-7, "1 - 1e-07"), (1e-5, "99.999")):
+        found = piwo.evaluate(log, policy, delta=delta)
+        assert level in str(found)
+        assert level in found.display().text
+        assert "100%" not in str(found).replace(" ", "")
+        certificate = piwo.certify(log, {"a": policy}, delta=delta)["a"]
+        assert level in certificate.display().text
+    for wrong, words in (
+        (np.array([0.05]), "ndarray: array([0.05])"),
+        (pd.Series([0.05]), "Series: "),
+    ):
+        with pytest.raises(UsageError, match=re.escape(f"delta is {words}")):
+            piwo.evaluate(log, policy, delta=wrong)
+
+
+def test_values_of_costs_are_said_to_be_minus_the_cost() -> None:
+    table = pa.table(
+        {"action": ["a", "b"] * 500, "c": [0.0, 1.0] * 500, "propensity": [0.5] * 1000}
+    )
+    log = piwo.read(table, cost="c", reward_range=(-1, 0))
+    policy = piwo.policies.Constant("a", log.actions)
+    found = piwo.evaluate(log, policy)
+    assert "it costs at least" in piwo.decide(found).sentence
+    assert "values are minus the cost" in found.display().text
+    assert ", minus the cost\n" in str(piwo.certify(log, {"a": policy})["a"])

@@ -37,7 +37,7 @@ def told(folder):
 
 def commands(told):
     """The commands on the files that the demo wrote."""
-    by_hand = told.split("The same by hand:")[1].split("On your own log")[0]
+    by_hand = told.split("The same by hand;")[1].split("On your own log")[0]
     return [line.strip() for line in by_hand.splitlines() if line.strip().startswith("piwo ")]
 
 

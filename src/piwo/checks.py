@@ -75,10 +75,16 @@ def shown(value: object) -> str:
 
     >>> shown([1, 2]), shown("x" * 100)[-3:]
     ('[1, 2]', '...')
+    >>> import numpy as np
+    >>> shown(np.array([0.05]))
+    'ndarray: array([0.05])'
     """
     # NumPy's repr of a number is np.float64(0.1), which a reader knows as 0.1
     of_numpy = is_number(value) and type(value).__module__ == "numpy"
     text = " ".join((str(value) if of_numpy else repr(value)).split())
+    if getattr(value, "ndim", 0) > 0:
+        # A series of one number looks like a number.
+        text = f"{type(value).__name__}: {text}"
     if len(text) <= 80:
         return text
     return text[:77] + "..."

@@ -16,7 +16,7 @@ from piwo.evaluation.record import Evaluation
 from piwo.health.record import Health, label_text
 from piwo.messages import Note, argument
 from piwo.records import Record
-from piwo.visible import rounded, visible
+from piwo.visible import confidence, rounded, visible
 
 __all__ = [
     "UNPROVABLE",
@@ -178,15 +178,32 @@ class Frame:
     units: Units
     cost: bool
     assumes: str | None
+    unit: str | None = None
+    """The column of units, which `rows` then counts; None: rows."""
+
+    @property
+    def noun(self) -> str:
+        """What is counted, in the plural."""
+        return self.units.decisions if self.unit is None else "units"
+
+    @property
+    def counted(self) -> str:
+        """The number of rows or units, in words.
+
+        >>> Frame("today's system", 100, 0.05, 1, Units(), False, None, "user").counted
+        "100 units of 'user'"
+        """
+        text = f"{self.rows:,} {self.noun}"
+        return text if self.unit is None else f"{text} of {self.unit!r}"
 
     def evidence_of(self, one: Candidate | None) -> str:
         """Return the level, the number of rows and what is assumed, in parentheses."""
-        level = f"{100.0 * (1.0 - self.delta):.6g} %"
+        level = f"{confidence(self.delta)}"
         assumed = ""
         for premise in (self.assumes, one.assumes if one is not None else None):
             if premise is not None:
                 assumed += f", if {premise}"
-        return f"({level}, {self.rows:,} {self.units.decisions}{assumed})"
+        return f"({level}, {self.counted}{assumed})"
 
 
 def decide(
@@ -275,6 +292,7 @@ def _frame_of(
         units=units or Units(),
         cost=made.cost,
         assumes=assumes,
+        unit=made.unit if made.units is not None else None,
     )
 
 
@@ -471,7 +489,7 @@ def _keep_text(best: Candidate, frame: Frame, count: int) -> str:
         who, it = f"{visible(best.name)} is not", "it"
     if best.assumes is not None:
         it = f"if {best.assumes}, {it}"
-    start = f"Keep {frame.over}: {who} proved better on {frame.rows:,} {frame.units.decisions}"
+    start = f"Keep {frame.over}: {who} proved better on {frame.counted}"
     if best.refused and best.gain_lower is not None and best.gain_lower > 0.0:
         why = "; ".join(best.refused)
         return visible(f"Keep {frame.over}: {best.name} is better, but must not run: {why}.")
@@ -539,7 +557,7 @@ def _settles(
         advice.append("a better candidate: by its estimate this one earns no more than today")
     elif needed is not None:
         advice.append(
-            f"about {needed:,} {frame.units.decisions} more at today's exploration, if the gain is "
+            f"about {needed:,} {frame.noun} more at today's exploration, if the gain is "
             "as estimated (four times as many halve the width of a bound)"
         )
     elif best.gain is not None and best.gain_lower is not None:

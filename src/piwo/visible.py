@@ -9,6 +9,7 @@ from typing import Any
 
 __all__ = [
     "MIXED",
+    "confidence",
     "exact",
     "number",
     "p_value",
@@ -136,6 +137,22 @@ def number(value: float | None) -> str:
     if 9999.5 <= abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:.4g}"
+
+
+def confidence(delta: float, percent: str = " %") -> str:
+    """Return the probability 1 - delta in percent; as a difference if it would be rounded to 100.
+
+    Args:
+        delta: the probability of error.
+        percent: what follows the number.
+
+    >>> confidence(0.05), confidence(0.05, "%"), confidence(1e-300)
+    ('95 %', '95%', '1 - 1e-300')
+    """
+    text = f"{100.0 * (1.0 - delta):.6g}"
+    if float(text) >= 100.0 and delta > 0.0:
+        return f"1 - {delta:.6g}"
+    return f"{text}{percent}"
 
 
 def percent(share: float | None) -> str:

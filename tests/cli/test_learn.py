@@ -145,7 +145,7 @@ def test_the_grid_is_the_default(
 
     # one line a gamma, in the terms of the score, the choice marked
     name = scores[score].parameter
-    header = next(i for i, line in enumerate(told) if line.split()[:2] == [name, "value"])
+    header = next(i for i, line in enumerate(told) if line.split()[1:3] == [name, "value"])
     lines = [line.split() for line in told[header + 1 : header + 1 + len(twin.path_)]]
     own = [point.score.value for point in twin.path_.values()]
     assert [float(line[0]) for line in lines] == pytest.approx(own, rel=1e-3)
@@ -583,8 +583,8 @@ def test_the_table_of_a_path_is_in_the_terms_of_the_score(
     (chosen,) = (one for one in page["path"] if one["chosen"])
     assert chosen["parameter"] == 2 * chosen["gamma"] == page["training"]["parameter"]
     both = f"lam = {chosen['parameter']:.4g} (gamma {chosen['gamma']:.4g})"
-    assert f"\n  {both}; " in told
-    assert "\n  lam  " in told
+    assert f"\n  smoothing {both}, so that no row counts too much; " in told
+    assert "\n  smoothing lam  " in told
     (row,) = (line for line in told.splitlines() if "<- chosen" in line)
     assert row.split()[0] == f"{chosen['parameter']:.4g}"
 

@@ -25,8 +25,8 @@ from piwo.records import (
     text,
     whole,
 )
+from piwo.visible import confidence, rows_text, visible_lines
 from piwo.visible import number as shown
-from piwo.visible import rows_text, visible_lines
 
 __all__ = ["NO_BOUND", "SHARED_RULES", "SUSPICIOUS", "Certificate", "Kind"]
 
@@ -292,7 +292,7 @@ class Certificate(SavedRecord):
         ]
         rows += [(str(one.column), "", str(one)) for one in self.guardrails]
         rest = rows_text(self.rows, self.units, self.unit)
-        level = f"each with probability at least {100.0 * (1.0 - self.delta):.6g} %"
+        level = f"each with probability at least {confidence(self.delta)}"
         title = f"{self._verdict}; {self.kind}, {self.bound} bound, {rest}; {level}"
         return Display(
             title, ("", "estimate", "at least"), tuple(rows), tuple(map(str, self.notes))
@@ -310,6 +310,8 @@ class Certificate(SavedRecord):
         value = f"{_shown(self.value)} estimated, {_at_least(self.value_lower)}"
         if self.value_lower is not None and self.value_lower <= self.reward_range[0]:
             value += " (vacuous)"
+        if self.cost:
+            value += ", minus the cost"
         rows = rows_text(self.rows, self.units, self.unit)
         size = f"(effective sample size {_shown(self.ess)})"
         lines += [

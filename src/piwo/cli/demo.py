@@ -161,7 +161,7 @@ def _learn(show: _Show, log: piwo.Log, bandit: ClassificationBandit, out: Path, 
     show(
         "4. Which policy should run, and is it better?  (piwo learn)",
         f"Learned by PIWO-Grid on {trained:,} rows, certified on the other {certificate.rows:,}.",
-        _fact("lambda", f"{score.value:.3g}", chosen),
+        _fact("smoothing lam", f"{score.value:.3g}", chosen),
         _fact("certified value", f"{least:.3f}", "at least this, with probability 95 %"),
         _fact("certified gain", f"{gain:+.3f}", "at least, over the logging policy; likewise"),
         _fact("estimate", f"{estimate:.3f}", "on rows that were not used to learn"),
@@ -229,7 +229,7 @@ def _commands(out: Path, path: Path) -> list[str]:
         f"piwo learn LOG {columns} --context 'x_*' --out policy.piwo --gate",
     ]
     return [
-        "The same by hand:",
+        "The same by hand; without --oracle classifier, learn tries several ways and is slower:",
         *(f"   {line}" for line in own),
         "",
         "On your own log (Parquet, CSV, JSON or SQL), with the names of its columns:",

@@ -39,7 +39,7 @@ from piwo.cli.terms import NO_TERMS, TermOptions
 from piwo.errors import UsageError
 from piwo.evaluation.record import cap_text, notes_together
 from piwo.intervals import interval_named
-from piwo.visible import number, table, visible
+from piwo.visible import confidence, number, table, visible
 
 __all__ = ["Asked", "BaselineOption", "asked", "evaluate", "evaluated", "records"]
 
@@ -394,7 +394,7 @@ def _joint_claim(found: Mapping[str, piwo.Evaluation], assumption: str | None) -
     first = next((one for one in found.values() if one.guarantee != "none"), None)
     if first is None:
         return "no interval"
-    level = f"{100 * (1 - first.delta):.6g} %"
+    level = f"{confidence(first.delta)}"
     if first.horizon is not None:
         level += f", at all looks together (horizon {first.horizon})"
     if assumption is not None:

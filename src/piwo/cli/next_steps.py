@@ -121,7 +121,7 @@ def _learning(rows: Log, log: list[str], columns: LogOptions) -> list[str]:
     settings = settings_of("learn")
     words, before = ["piwo", "learn", *columns.words(log, "learn")], ""
     if not columns.context and "--context" not in settings:
-        taken = {*rows.columns.used(), rows.columns.position}
+        taken = {*rows.columns.used(), rows.columns.position, *_joined(rows.columns.reward)}
         context = free_columns(rows.source.schema.names, taken)
         if not context:
             return next_lines(
@@ -175,6 +175,19 @@ def free_columns(names: Iterable[str], taken: Collection[str | None]) -> str:
         taken: those with a role.
     """
     return ",".join(_short([name for name in names if name not in taken]))
+
+
+def _joined(reward: str) -> list[str]:
+    """Return the columns that `piwo join` makes of an outcome; they are known after the decision.
+
+    >>> _joined("click_low")[:2]
+    ['click', 'click_low']
+    """
+    ends = ("_low", "_high", "_state", "_closed")
+    name = reward
+    for end in ends:
+        name = name.removesuffix(end)
+    return [name, *(f"{name}{end}" for end in ends)]
 
 
 def _short(names: Sequence[str]) -> list[str]:

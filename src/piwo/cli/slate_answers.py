@@ -11,7 +11,7 @@ from piwo.cli.answer import Answer
 from piwo.evaluation.record import ends_text
 from piwo.slates import SlateComparison, SlateEvaluation, SlateLog
 from piwo.slates.estimators import ESTIMATORS
-from piwo.visible import number, table, visible
+from piwo.visible import confidence, number, table, visible
 
 __all__ = ["Gated", "facts_of", "slate_answer"]
 
@@ -157,7 +157,7 @@ def _unused(found: SlateComparison) -> list[str]:
 
 def _claim(found: SlateComparison) -> str:
     """Return what is claimed for the intervals."""
-    level = f"{100 * (1 - found.delta):.6g} %"
+    level = f"{confidence(found.delta)}"
     given = [one for one in found.evaluations if one.guarantee != "none"]
     if not given:
         return "no interval"

@@ -30,7 +30,7 @@ from piwo.reductions import Joint, MomentState, PolicyReduction, PolicySums, Vec
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW
 from piwo.scores.ratio import over
-from piwo.visible import number, visible_lines
+from piwo.visible import confidence, number, visible_lines
 
 __all__ = ["MarginalEstimate", "mips"]
 
@@ -93,7 +93,7 @@ class MarginalEstimate(Record):
     def __str__(self) -> str:
         ends = "no interval"
         if self.lower is not None:
-            level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
+            level = f"{confidence(self.delta, '%')} interval"
             ends = f"{level} [{number(self.lower)}, {number(self.upper)}], asymptotic"
         lines = [f"{self.name}: {number(self.value)} (mips), {ends}"]
         lines += [f"  note: {note}" for note in self.notes]

@@ -36,7 +36,7 @@ from piwo.reductions.reduce import reduce
 from piwo.reductions.vector_sums import Vectors, in_blocks, width_of
 from piwo.scores import IX, Score
 from piwo.sources.frames import is_frame
-from piwo.visible import number, visible_lines
+from piwo.visible import confidence, number, visible_lines
 
 __all__ = [
     "Correction",
@@ -90,7 +90,7 @@ class ModelEstimate(Record):
         if self.lower is not None:
             ends = f"[{number(self.lower)}, {number(self.upper)}], asymptotic"
         value = f"{number(self.value)} ({self.estimator})"
-        lines = [f"{self.name}: {value}, {100.0 * (1.0 - self.delta):.6g}% interval {ends}"]
+        lines = [f"{self.name}: {value}, {confidence(self.delta, '%')} interval {ends}"]
         lines += [f"  note: {note}" for note in self.notes]
         return visible_lines(lines)
 

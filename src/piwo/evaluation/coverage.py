@@ -26,7 +26,7 @@ from piwo.reductions.blocks import bet_sums_of
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW, IX
 from piwo.scores.ratio import log_ratio, over, over_propensity
-from piwo.visible import visible_lines
+from piwo.visible import confidence, visible_lines
 
 __all__ = ["CoverageEstimate", "coverage"]
 
@@ -72,7 +72,7 @@ class CoverageEstimate(Record):
             ("coverage", ruler.value(self.coverage), ruler.lower(least), ruler.upper(most)),
             ("reward-free coverage", *free),
         )
-        level = f"{100.0 * (1.0 - self.delta):.6g} % bounds, each by itself"
+        level = f"{confidence(self.delta)} bounds, each by itself"
         title = f"{self.name} at gamma {self.gamma:.4g}, {self.rows:,} rows; {level}"
         notes = tuple(map(str, self.notes))
         return Display(title, ("", "estimate", "at least", "at most"), rows, notes)

@@ -10,7 +10,7 @@ from piwo.display import Display, Ruler
 from piwo.evaluation.record import Evaluation, frame_columns_of
 from piwo.messages import Note
 from piwo.records import Record, frames_field
-from piwo.visible import rows_text
+from piwo.visible import confidence, rows_text
 
 __all__ = ["GammaPath"]
 
@@ -59,7 +59,7 @@ class GammaPath(Record):
     @property
     def sureness(self) -> str:
         """At what level the bounds hold, in words."""
-        level = f"{100.0 * (1.0 - self.delta):.6g} % bounds"
+        level = f"{confidence(self.delta)} bounds"
         if self.simultaneous == 1:
             return f"{level}, the same at every gamma"
         return f"{level} at all {self.simultaneous} gamma together"

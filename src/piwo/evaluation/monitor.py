@@ -40,7 +40,7 @@ from piwo.reductions.blocks import Partition
 from piwo.reductions.reduce import reduce
 from piwo.scores import IW
 from piwo.sources.table import TableSource
-from piwo.visible import number, visible_lines
+from piwo.visible import confidence, number, visible_lines
 
 __all__ = ["Look", "Monitor"]
 
@@ -113,7 +113,7 @@ class Look(Record):
         ruler = Ruler.of([(self.lower, self.upper)])
         numbers = (ruler.value(self.value), ruler.lower(self.lower), ruler.upper(self.upper))
         rows = ((self.name, *numbers, ruler.lower(self.improvement_lower)),)
-        level = f"{100.0 * (1.0 - self.delta):.6g} % bounds that hold at all looks together"
+        level = f"{confidence(self.delta)} bounds that hold at all looks together"
         title = f"{self.rows:,} rows, horizon {self.horizon}; {level} ({self.interval})"
         header = ("policy", "value", "at least", "at most", "gain at least")
         return Display(title, header, rows, tuple(map(str, self.notes)))
@@ -124,7 +124,7 @@ class Look(Record):
             value = number(self.value)
         ends = "no interval"
         if self.lower is not None:
-            ends = f"{100.0 * (1.0 - self.delta):.6g}% interval {ends_text(self.lower, self.upper)}"
+            ends = f"{confidence(self.delta, '%')} interval {ends_text(self.lower, self.upper)}"
         if self.improvement_lower is not None:
             ends += f", improvement at least {number(self.improvement_lower)}"
         if self.lower is not None:

@@ -12,7 +12,7 @@ from piwo.evaluation.guardrails import GuardrailResult
 from piwo.evaluation.segment import Segment
 from piwo.messages import Note
 from piwo.records import Record, frames_field
-from piwo.visible import number, rows_text, visible, visible_lines
+from piwo.visible import confidence, number, rows_text, visible, visible_lines
 
 __all__ = [
     "Evaluation",
@@ -231,7 +231,7 @@ class Evaluation(Record):
         how = self.interval
         if self.rate_cap is not None:
             how += f", {cap_text(self.rate_cap)}"
-        return f"{100.0 * (1.0 - self.delta):.6g}% interval {ends} ({how})"
+        return f"{confidence(self.delta, '%')} interval {ends} ({how})"
 
 
 def display_of(evaluations: Sequence[Evaluation], title: str) -> Display:
@@ -268,6 +268,8 @@ def display_of(evaluations: Sequence[Evaluation], title: str) -> Display:
     counted = "rows" if first.unit is None else "units"
     header = ("policy", "value", "at least", "at most", "gain at least", f"effective {counted}", "")
     title += f"; {_sureness(evaluations)}; gain over {first.over}"
+    if first.cost:
+        title += "; values are minus the cost"
     if first.rate_cap is not None:
         title += f"; {cap_text(first.rate_cap)}"
     notes: Sequence[Note] = first.notes
@@ -280,7 +282,7 @@ def _sureness(evaluations: Sequence[Evaluation]) -> str:
     """Return at what level bounds hold, and by what methods."""
     first = evaluations[0]
     methods = dict.fromkeys(one.interval for one in evaluations if not one.in_sample)
-    level = f"{100.0 * (1.0 - first.delta):.6g} % bounds"
+    level = f"{confidence(first.delta)} bounds"
     if first.simultaneous > 1:
         level += " that hold together"
     if not methods:

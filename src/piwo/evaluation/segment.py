@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from piwo.messages import Note
 from piwo.records import Record, jsonable, maybe, number, text, whole
+from piwo.visible import confidence, visible
 from piwo.visible import number as shown
-from piwo.visible import visible
 
 __all__ = ["Segment", "changes_text", "segments_note"]
 
@@ -169,7 +169,7 @@ def segments_note(segments: Sequence[Segment], delta: float) -> Note:
     first = segments[0]
     return Note(
         f"by {first.column!r}: {len(segments)} segments, each at delta {first.delta:.4g}, so that "
-        f"with probability at least {100 * (1 - delta):.6g} % the bounds on the values of all "
+        f"with probability at least {confidence(delta)} the bounds on the values of all "
         "segments hold together, and so do those on the improvements (besides what is stated of "
         "all rows); shares of actions are estimates",
         kind="segments",

@@ -18,7 +18,7 @@ from piwo.evaluation.record import named_notes
 from piwo.evaluation.watch_file import read_watch
 from piwo.messages import Note
 from piwo.records import Record
-from piwo.visible import number
+from piwo.visible import confidence, number
 
 __all__ = ["Answer", "WatchHistory", "WatchLook"]
 
@@ -193,7 +193,7 @@ class WatchHistory:
         """
         shown = units or Units()
         first = self.last.policies[0]
-        level = f"{100.0 * (1.0 - self.delta):.6g} %"
+        level = f"{confidence(self.delta)}"
         promise = (
             f"all lower bounds on improvements, at all looks together, hold with probability at "
             f"least {level}; so do all intervals of values, as a statement of its own"
@@ -227,7 +227,7 @@ class WatchHistory:
         check_kind("units", units, (Units, type(None)))
         shown, last = units or Units(), self.last
         count = f"{last.rows:,} {shown.decisions}"
-        level = f"{100.0 * (1.0 - self.delta):.6g} %, at all looks together, {count}"
+        level = f"{confidence(self.delta)}, at all looks together, {count}"
         if self.certified:
             does, better = ("costs", "less") if self.cost else ("earns", "more")
             gains = []

@@ -420,7 +420,8 @@ def _facts(health: Health) -> tuple[str, ...]:
 
 def _summary(health: Health) -> list[str]:
     chance, reward = "", "reward"
-    if health.mean_weight_z is not None:
+    # Weights that are all alike have no error to measure by.
+    if health.mean_weight_z:
         chance = f" ({_from_1(health.mean_weight_z)})"
     if health.cost:
         reward = "reward (minus the cost)"
@@ -474,7 +475,8 @@ def _whole(size: float | None) -> str:
 
 
 def _detectable(health: Health) -> list[str]:
-    if health.detectable_factor is None:
+    # Of weights that are all alike, a test would notice any factor.
+    if health.detectable_factor is None or health.detectable_factor < 1.0005:
         return []
     least = percent(1.0 - 1.0 / health.detectable_factor)
     return [f"if all propensities were too small by up to about {least}, no test would notice"]

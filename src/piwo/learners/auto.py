@@ -36,7 +36,7 @@ from piwo.learners.pool import (
     for_full_vectors,
     for_items,
 )
-from piwo.learners.report import CandidateReport, LearningReport, counts_lines, score_facts
+from piwo.learners.report import CandidateReport, LearningReport, pool_lines, score_facts
 from piwo.learners.schedule import Learned, Schedule
 from piwo.learners.split import Split
 from piwo.logs.log import Log
@@ -344,12 +344,9 @@ class Auto(SplitLearner):
             facts["not_tried"] = list(self.not_tried_)
         if self._interrupted:
             facts["interrupted"] = True
+        rule = f"  {self.chosen_}: {self.rule_}"
         return LearningReport(
-            lines=(
-                f"learned from {made.training_rows:,} rows, certified on {made.rows:,} others",
-                f"  {self.chosen_}: {self.rule_}",
-                *counts_lines(len(self.path_) - 1, made.candidates, self._both),
-            ),
+            lines=pool_lines(made, rule, len(self.path_) - 1, both=self._both),
             tried=tuple(tried),
             columns=columns,
             facts=facts,

@@ -9,12 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 from piwo.certificates.certificate import Certificate
 from piwo.policies import Policy
 from piwo.scores import Score
-from piwo.visible import number
+from piwo.visible import number, rows_text
 
 __all__ = [
     "CandidateReport",
     "LearningReport",
-    "counts_lines",
+    "pool_lines",
     "report_of",
     "report_of_path",
     "score_facts",
@@ -97,7 +97,8 @@ def report_of(
     >>> import piwo
     >>> made = Certificate("held-out", 0.6, 0.5, 0.1, 0.5, oracle="ridge", training_rows=90)
     >>> report_of(piwo.policies.Constant("a", ["a"]), made, piwo.IX(0.1), "gamma as given").lines
-    ('learned from 90 rows: score ix, oracle ridge', '  gamma = 0.1; gamma as given')
+    ... # doctest: +ELLIPSIS
+    ('learned from 90 rows: score ix, oracle ridge', '  smoothing gamma = 0.1, so that no row ...')
     """
     used = ""
     if score is not None:
@@ -120,7 +121,7 @@ def report_of(
         if score.parameter != "gamma" and score.gamma_equivalent is not None:
             # Estimates and the command have one name for the smoothing of all scores.
             shown += f" (gamma {number(score.gamma_equivalent)})"
-        lines.append(f"  {shown}; {rule}")
+        lines.append(f"  smoothing {shown}, so that no row counts too much; {rule}")
     return LearningReport((*lines, *more), tried, facts=facts or {})
 
 
@@ -152,17 +153,25 @@ def report_of_path(
     return replace(report, tried=tuple(tried), columns=columns)
 
 
-def counts_lines(ways: int, certified: int, both: bool) -> tuple[str, str]:
-    """Return what the counts of candidates count, and on which rows numbers rest, in words.
+def pool_lines(made: Certificate, rule: str, ways: int, *, both: bool) -> tuple[str, ...]:
+    """Return how the best of several candidates was found: which rows, which counts, in words.
 
     Args:
+        made: the certificate.
+        rule: the line that says how it was chosen.
         ways: the candidates of the table, without today's policy.
-        certified: the policies that the certificate pays for.
         both: whether each was learned from both parts of the rows.
 
-    >>> print(counts_lines(6, 7, both=True)[0])  # doctest: +ELLIPSIS
+    >>> made = Certificate("held-out", 0.6, 0.5, 0.1, 0.5, rows=10, training_rows=90, candidates=7)
+    >>> lines = pool_lines(made, "  ridge: the best", 6, both=True)
+    >>> lines[0]
+    'learned from 90 rows, certified on 10 others'
+    >>> print(lines[2])  # doctest: +ELLIPSIS
       the table has today's policy and 6 candidates, each learned on one part of the rows and ...
     """
+    others = f"{made.rows:,} others"
+    if made.units is not None:
+        others = f"others: {rows_text(made.rows, made.units, made.unit)}"
     plural = "" if ways == 1 else "s"
     learned, estimates = "", "rows that were held out"
     if both:
@@ -170,14 +179,19 @@ def counts_lines(ways: int, certified: int, both: bool) -> tuple[str, str]:
         estimates = "both parts, each judging what was learned on the other"
     counts = (
         f"  the table has today's policy and {ways} candidate{plural}{learned}; the certificate "
-        f"allows for a choice among {certified} policies, equal ones counted once"
+        f"holds whichever of {made.candidates} policies is chosen (equal ones count once)"
     )
     rests = (
         f"  estimates in the table are from {estimates}; the certificate is from the rows of its "
         'line "rests on"; evaluated again on this log, the policy gets no bound, because it was '
         "learned from these rows"
     )
-    return counts, rests
+    return (
+        f"learned from {made.training_rows:,} rows, certified on {others}",
+        rule,
+        counts,
+        rests,
+    )
 
 
 def score_facts(score: Score | None) -> dict[str, Any]:
@@ -193,7 +207,8 @@ def score_facts(score: Score | None) -> dict[str, Any]:
 
 
 def _columns(parameter: str | None) -> Mapping[str, str]:
-    return {"parameter": parameter or "parameter", "value": "value", "value_lower": "at least"}
+    smoothing = "smoothing" if parameter is None else f"smoothing {parameter}"
+    return {"parameter": smoothing, "value": "value", "value_lower": "at least"}
 
 
 def _candidate(

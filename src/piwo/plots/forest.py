@@ -26,7 +26,7 @@ from piwo.plots.style import (
     row_step,
     with_data,
 )
-from piwo.visible import number
+from piwo.visible import confidence, number
 
 __all__ = ["forest"]
 
@@ -165,7 +165,7 @@ def _line(today: float, scale: Any, title: str) -> Any:
 
 def _subtitle(ranked: Sequence[Evaluation], today: float | None) -> list[str]:
     first = ranked[0]
-    level = f"{100.0 * (1.0 - first.delta):.6g} % intervals"
+    level = f"{confidence(first.delta)} intervals"
     if first.simultaneous > 1:
         level += " that hold together"
     lines = [f"{level}; {counted(first.rows, first.units, first.unit)}"]

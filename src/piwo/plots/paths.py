@@ -27,7 +27,7 @@ from piwo.plots.style import (
     framing,
     with_data,
 )
-from piwo.visible import number
+from piwo.visible import confidence, number
 
 __all__ = ["coverage", "gamma_path", "monitor", "watched"]
 
@@ -140,7 +140,7 @@ def coverage(estimates: CoverageEstimate | Iterable[CoverageEstimate]) -> Any:
         panel = alt.layer(panel, free.encode(x=x, y=y))
         panels.append(panel.properties(width=240, height=220, title=shown))
     first = found[0]
-    level = f"{100.0 * (1.0 - first.delta):.6g} %"
+    level = f"{confidence(first.delta)}"
     subtitle = [
         f"line: estimate; band: bounds, each by itself at {level}; {first.rows:,} rows",
         "dotted: reward-free coverage",
@@ -190,7 +190,7 @@ def monitor(looks: Iterable[Look], *, reward: str = "reward") -> Any:
     found = sorted(_listed("looks", looks, Look), key=lambda one: one.rows)
     chart, answer, beyond = _looks_of(found, reward)
     last = found[-1]
-    level = f"{100.0 * (1.0 - last.delta):.6g} %"
+    level = f"{confidence(last.delta)}"
     together = f"at all looks together ({last.interval}, horizon {last.horizon})"
     subtitle = [
         f"line: estimate; band: {level}, {together}",
@@ -243,7 +243,7 @@ def watched(watch: Watch | Iterable[WatchLook], *, reward: str = "reward") -> An
         panels.append(chart.properties(title=title))
         answers.append(f"{names[i]}: {answer}.")
         beyond = beyond or cuts
-    level = f"{100.0 * (1.0 - delta):.6g} %"
+    level = f"{confidence(delta)}"
     subtitle = [
         f"line: estimate; band: {level}, of all policies at all looks together",
         "dashed: the logging policy",

@@ -20,7 +20,7 @@ from piwo.plots.style import (
     row_step,
     with_data,
 )
-from piwo.visible import number
+from piwo.visible import confidence, number
 
 __all__ = ["regret"]
 
@@ -84,7 +84,7 @@ def regret(certificate: RegretCertificate, *, reward: str = "reward") -> Any:
     zero = with_data([{"zero": 0.0}]).mark_rule(color=INK).encode(x=alt.X("zero:Q"))
     chart = alt.layer(bars, points.encode(x=x), *texts, zero)
     chart = chart.properties(width=WIDTH, height=alt.Step(row_step(len(rows))))
-    sure = f"{100.0 * (1.0 - certificate.delta):.6g} % bounds that hold together"
+    sure = f"{confidence(certificate.delta)} bounds that hold together"
     size = counted(certificate.rows, certificate.units, certificate.unit)
     subtitle = [f"{sure} ({certificate.bound}); {size}"]
     if len(bounded) < len(certificate.against):

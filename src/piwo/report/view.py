@@ -13,7 +13,7 @@ from piwo.report.charts import gamma_chart, over_time, pairs, percent, weight_ba
 from piwo.report.forest import Forest, forest_of, segments_forest
 from piwo.report.lights import Light, calibration_of, lights_of
 from piwo.report.summary import Summary, gamma_notes, gamma_rows
-from piwo.visible import number
+from piwo.visible import confidence, number
 
 __all__ = ["view_of"]
 
@@ -159,7 +159,7 @@ def claim_of(summary: Summary) -> str:
     if any(one.improvement_upper is not None for one in given):
         right = " Right ends hold together with the same probability, as a second statement."
     return (
-        f"{which} with probability at least {number(100 * (1 - first.delta))} %{assumed}, at this "
+        f"{which} with probability at least {confidence(first.delta)}{assumed}, at this "
         f"number of rows ({first.interval} bound).{right}"
     )
 

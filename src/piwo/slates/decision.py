@@ -67,6 +67,7 @@ def decide(evaluations: Evaluations, *, at_least: float | None = None) -> Decisi
         units=Units(),
         cost=False,
         assumes=None,
+        unit=first.unit if first.units is not None else None,
     )
     made = decided([_candidate(one, at_least) for one in judged.values()], frame, None)
     others = _certified_otherwise(listed, judged)

@@ -43,7 +43,7 @@ from piwo.slates.sums import SlateState, SlateSums, reduce_slates
 from piwo.slates.validation import SlateReader
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
-from piwo.visible import number, visible_lines
+from piwo.visible import confidence, number, visible_lines
 
 __all__ = ["PositionValue", "Positions", "by_position", "position_log"]
 
@@ -233,7 +233,7 @@ class Positions(Record):
     notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.name} by position ({self.interval}, {100 * (1 - self.delta):.6g}%)"]
+        lines = [f"{self.name} by position ({self.interval}, {confidence(self.delta, '%')})"]
         for one in self.positions:
             value = "not defined" if one.value is None else number(one.value)
             ends = "no interval"

@@ -8,7 +8,7 @@ from piwo.bounds.propensity_test import SUSPICIOUS
 from piwo.evaluation.record import compared_with, ends_text
 from piwo.messages import Note
 from piwo.records import Record
-from piwo.visible import number, visible_lines
+from piwo.visible import confidence, number, visible_lines
 
 __all__ = ["SlateEvaluation", "SlotValue"]
 
@@ -135,7 +135,7 @@ class SlateEvaluation(Record):
             how += ", self-normalized"
         ends = f"no interval: {self.no_interval}"
         if self.no_interval is None:
-            level = f"{100.0 * (1.0 - self.delta):.6g}% interval"
+            level = f"{confidence(self.delta, '%')} interval"
             ends = f"{level} {ends_text(self.lower, self.upper)} ({self.interval})"
         lines = [f"{self.name}: {value} ({how}), {ends}"]
         # the line itself says why there is no interval

@@ -168,7 +168,10 @@
     const logged = data.policies[Number(policy.value)].sums[Number(segment.value)].logged;
     byId("delta-text").textContent = String(level);
     byId("gamma-text").textContent = String(smoothing);
-    delta.setAttribute("aria-valuetext", `${100 * (1 - level)} percent sure`);
+    // As in the rest of the page: a probability that would be rounded to 100 % is a difference.
+    const percent = Number((100 * (1 - level)).toPrecision(6));
+    const sure = percent < 100 ? `${percent} %` : `1 - ${level}`;
+    delta.setAttribute("aria-valuetext", `${sure} sure`);
     gamma.setAttribute("aria-valuetext", String(smoothing));
     put("value", found.value);
     put("mixture-lower", found.mixtureLower);
@@ -180,9 +183,8 @@
     const name = data.policies[Number(policy.value)].name;
     let text = `${name}: no bound can be given on these ${found.n} rows.`;
     if (found.improvement !== undefined) {
-      const sure = Number((100 * (1 - level)).toPrecision(4));
       const proved = found.improvement > 0 ? "proved better" : "not proved better";
-      text = `${name}: ${proved} at ${sure} %; gain at least ${shown(found.improvement)} ${data.axis}.`;
+      text = `${name}: ${proved} at ${sure}; gain at least ${shown(found.improvement)} ${data.axis}.`;
     }
     byId("explored").textContent = text;
     draw(found, logged);
