@@ -91,18 +91,18 @@ def test_certified_not_yet_and_stop(piwo: Command) -> None:
         day(table, number).to_parquet(f"{number}.parquet")
         ran = piwo("monitor", f"{number}.parquet", *OPTIONS, "--deadline", 10 * DAY)
         answers.append((ran.code, ran.out.partition(":")[0]))
-    assert answers[0] == (1, "not yet")
-    assert answers[-1] == (0, "certified")
-    assert "constant:B earns at least 0.0" in ran.out
+    assert answers[0] == (1, "Not yet, keep today's system")
+    assert answers[-1] == (0, "Switch to constant")
+    assert "constant:B: it earns at least 0.0" in ran.out
     # A worse policy: not yet until the deadline, then stop.
     words = ("--state", "a.piwo", "--policy", "constant:A", "--deadline", "2d", "--date")
     first = piwo("monitor", "0.parquet", *words, "2026-11-01")
     second = piwo("monitor", "1.parquet", *words, "2026-11-02")
     third = piwo("monitor", "2.parquet", *words, "2026-11-03")
     assert (first.code, second.code, third.code) == (1, 1, 1)
-    assert first.out.startswith("not yet: constant:A is not certified")
+    assert first.out.startswith("Not yet, keep today's system: constant:A is not certified")
     assert "the deadline is 2026-11-03" in second.out
-    assert third.out.startswith("stop: the deadline has passed")
+    assert third.out.startswith("Stop, keep today's system: the deadline has passed")
     assert "keep today's system" in third.out
 
 
@@ -278,12 +278,15 @@ def test_units_are_words_of_one_call_in_answer_table_page_and_python(
     shown = library.Units("clicks", 100, "visits")
     least = shown.at_least(found.improvement_lower, found.gain)
     assert least == f"{math.floor(1000 * found.improvement_lower) / 10:.1f} clicks"
-    said = f"certified: constant:B earns at least {least} more per 100 visits than today's system"
-    assert ran.out.startswith(f"{said} (95 %, at all looks together, 3,200 visits)")
+    said = (
+        f"Switch to constant:B: it earns at least {least} more per 100 visits than today's system"
+    )
+    said += f", by its estimate {shown.gain(found.gain)}"
+    assert ran.out.startswith(f"{said} (95 %, at all looks together, 3,200 visits).")
     assert f"{100 * found.value:.4g}" in ran.out
     assert "(values and improvements are in clicks per 100 visits)" in ran.out
     page = Path("page.html").read_text()
-    assert f"constant:B earns at least {least} more per 100 visits" in page
+    assert f"constant:B: it earns at least {least} more per 100 visits" in page
     assert f"now: {100 * found.value:.4g} clicks per 100 visits" in page
     assert f'data-label="improvement, at least">{100 * found.improvement_lower:.4g}</td>' in page
     # The state is the same without them, and so are the numbers of --json.
@@ -304,7 +307,7 @@ def test_a_monitor_of_costs_says_that_they_are_less(piwo: Command) -> None:
     table.rename(columns={"reward": "price"}).to_csv("d.csv", index=False)
     words = ("--cost", "price", "--reward-range", "-1,0")
     ran = piwo("monitor", "d.csv", *OPTIONS, *words)
-    assert ran.out.startswith("certified: constant:B costs at least 0.0")
+    assert ran.out.startswith("Switch to constant:B: it costs at least 0.0")
     assert "less per decision than today's system" in ran.out
     said = "values are minus the cost{} per {}, improvements how much lower it is"
     assert f"({said.format('', 'decision')})" in ran.out
@@ -377,7 +380,7 @@ def test_the_next_line_of_a_stop_can_be_run(piwo: Command) -> None:
     table["p"] = 0.1
     table.to_csv("bad.csv", index=False)
     ran = piwo("monitor", "bad.csv", *columns, *words[2:], "--state", "b.piwo")
-    assert ran.out.startswith("stop: the rows contradict their own propensities")
+    assert ran.out.startswith("Stop, keep today's system: the rows contradict")
     assert piwo(*ran.next).out.startswith("Unfit")
 
 

@@ -338,7 +338,7 @@ def _next_lines(
             return next_lines(look, "when new rows have come")
         return next_lines(look, "with the log and its options when new rows have come")
     if history.answer == "certified":
-        best = history.certified[0]
+        best = history.best or history.certified[0]
         run = f"run {best}, keep exploring a little, and log the propensities"
         if log and Path(best).is_file():
             return next_lines(acting(Path(best), log[0], others.columns.eligible), run)

@@ -179,13 +179,15 @@ class Watch:
             columns=columns,
             actions=self.actions or tuple(log.actions.labels),
         )
-        rows = sum(one.added for one in self.looks) + added
+        rows = added
+        if self.looks:
+            rows += self.looks[-1].rows
         name = without_secrets(log.source.name)
         proved: tuple[str, ...] = ()
         if all(one.lower is not None for one in found):
             proved = tuple(one.name for one in found if self._certifies(one))
         look = WatchLook(day.isoformat(), name, added, rows, digest, "", found, proved)
-        made = replace(made, looks=(*self.looks, look)[-_MOST_LOOKS:])
+        made = replace(made, looks=_kept((*self.looks, look)))
         answered = replace(look, answer=_answer_of(made.history))
         return replace(made, looks=(*made.looks[:-1], answered))
 
@@ -460,6 +462,13 @@ class Watch:
             if one.digest == digest:
                 raise self._nothing_new(log, found.rows)
         return log, found.rows, digest
+
+
+def _kept(looks: tuple[WatchLook, ...]) -> tuple[WatchLook, ...]:
+    """Return the looks to keep: the first, from which a deadline in days counts, and the last."""
+    if len(looks) <= _MOST_LOOKS:
+        return looks
+    return (looks[0], *looks[len(looks) - _MOST_LOOKS + 1 :])
 
 
 def _checked_deadline(deadline: Any) -> int | str | None:

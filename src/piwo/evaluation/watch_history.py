@@ -23,6 +23,7 @@ from piwo.visible import confidence, number
 __all__ = ["Answer", "WatchHistory", "WatchLook"]
 
 Answer = Literal["certified", "not yet", "stop"]
+_STOP = "Stop, keep today's system"
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,17 @@ class WatchHistory:
         return self.last.certified
 
     @property
+    def best(self) -> str | None:
+        """The certified policy whose improvement has the highest lower bound; None: there is none.
+
+        All bounds hold together, so that the best may be picked.
+        """
+        proved = [one for one in self.last.policies if one.name in self.certified]
+        if not proved:
+            return None
+        return max(proved, key=lambda one: one.improvement_lower or 0.0).name
+
+    @property
     def cost(self) -> bool:
         """Whether rewards are negative costs, which all policies of a log share."""
         return any(one.cost for one in self.last.policies)
@@ -196,7 +208,8 @@ class WatchHistory:
         level = f"{confidence(self.delta)}"
         promise = (
             f"all lower bounds on improvements, at all looks together, hold with probability at "
-            f"least {level}; so do all intervals of values, as a statement of its own"
+            f"least {level}; so do all intervals of values; both at once, with probability at "
+            f"least {confidence(min(1.0, 2.0 * self.delta))}"
         )
         count = len(self.last.policies)
         if count > 1:
@@ -229,27 +242,31 @@ class WatchHistory:
         count = f"{last.rows:,} {shown.decisions}"
         level = f"{confidence(self.delta)}, at all looks together, {count}"
         if self.certified:
-            does, better = ("costs", "less") if self.cost else ("earns", "more")
-            gains = []
-            for one in last.policies:
-                if one.name in self.certified:
-                    least = shown.at_least(one.improvement_lower or 0.0, one.gain)
-                    gains.append(
-                        f"{one.name} {does} at least {least} {better} {shown.each} than today's "
-                        "system"
-                    )
-            return f"certified: {'; '.join(gains)} ({level})"
+            return f"{self._switch(shown)} ({level})."
         if self.contradicted:
-            return f"stop: the rows contradict their own propensities ({count})"
+            return f"{_STOP}: the rows contradict their own propensities ({count})."
         best = max(last.policies, key=lambda one: one.improvement_lower or -math.inf)
         state = f"no policy is certified better than the logging policy ({level})"
         if len(last.policies) == 1:
             state = f"{best.name} is not certified better than the logging policy ({level})"
         if self.over:
-            return f"stop: the deadline has passed, and {state}"
-        if not self.rest:
-            return f"not yet: {state}"
-        return f"not yet: {state}; {self.rest}"
+            return f"{_STOP}: the deadline has passed, and {state}."
+        rest = f"; {self.rest}" if self.rest else ""
+        return f"Not yet, keep today's system: {state}{rest}."
+
+    def _switch(self, units: Units) -> str:
+        """Return which policy to switch to, what it gains, and which others are certified, too."""
+        best = next(one for one in self.last.policies if one.name == self.best)
+        does, better = ("costs", "less") if self.cost else ("earns", "more")
+        least = units.at_least(best.improvement_lower or 0.0, best.gain)
+        text = f"Switch to {best.name}: it {does} at least {least} {better} {units.each} than "
+        text += "today's system"
+        if best.gain is not None:
+            text += f", by its estimate {units.gain(best.gain)}"
+        others = [name for name in self.certified if name != best.name]
+        if others:
+            text += f"; certified better, too: {', '.join(others)}"
+        return text
 
     def _deadline_words(self, units: Units) -> str:
         """Return when the watch ends, in words."""

@@ -322,8 +322,8 @@ def _words(last: Look, low: float, high: float, units: Units) -> str:
         unit = f"({units.values(cost=True)})"
     return (
         f"{last.name}, now: {number(last.value)} {unit}, {ends}; today's system "
-        f"{number(last.logging_value)}; {gain} (a bound of its own, on the same rows). Bounds "
-        f"below {number(low)} and above {number(high)} are cut."
+        f"{number(last.logging_value)}; {gain} (a bound of its own, on the same rows). The "
+        f"figure ends at {number(low)} and {number(high)}; bands that reach further are cut there."
     )
 
 

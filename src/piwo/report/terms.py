@@ -25,7 +25,9 @@ TERMS: Mapping[str, Term] = {
     "bound": Term(
         "proved gain",
         "The gain is at least this, unless an event happened whose probability is at most delta. "
-        "It holds for all policies on this page together, so the best may be picked.",
+        "It holds for all policies on this page together, so the best may be picked. Below 0 it "
+        "proves nothing; it may even be lower than a loss of all that today's system earns, since "
+        "it does not use what that is.",
     ),
     "no_proof": Term(
         "no proof",

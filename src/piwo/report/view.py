@@ -157,10 +157,14 @@ def claim_of(summary: Summary) -> str:
         assumed = f", if {summary.assumes}"
     right = ""
     if any(one.improvement_upper is not None for one in given):
-        right = " Right ends hold together with the same probability, as a second statement."
+        both = confidence(min(1.0, 2.0 * first.delta))
+        right = (
+            " So do all upper ends (at most), with the same probability; all lower and upper ends "
+            f"at once, with probability at least {both}."
+        )
     return (
         f"{which} with probability at least {confidence(first.delta)}{assumed}, at this "
-        f"number of rows ({first.interval} bound).{right}"
+        f"number of rows (method: {first.interval}).{right}"
     )
 
 
