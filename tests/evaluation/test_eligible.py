@@ -133,7 +133,10 @@ def test_certificates_and_check_of_such_a_log() -> None:
 @pytest.mark.parametrize(
     ("could", "says"),
     [
-        (["a", "b"], "column 'could' does not list the action that was taken in 1 row"),
+        (
+            ["a", "b"],
+            r"column 'could' does not list the action that was taken in 1 row \(.*\); such as 'c'",
+        ),
         (["c", "c"], "column 'could' lists an action twice in 1 row"),
         ([], "column 'could' has no eligible action in 1 row"),
         (None, "column 'could' has no eligible action in 1 row"),
@@ -143,8 +146,16 @@ def test_certificates_and_check_of_such_a_log() -> None:
 def test_a_row_that_breaks_a_rule_is_named(could: list | None, says: str) -> None:
     rows = {**HAND, "could": [HAND["could"][0], could, HAND["could"][2]]}
     log = piwo.read(rows, eligible="could", actions=["a", "b", "c"])
-    with pytest.raises(piwo.DataError, match=f"{says}.*row numbers from 0: 1"):
+    with pytest.raises(piwo.DataError, match=says) as refused:
         piwo.evaluate(log, Uniform(log.actions))
+    assert "row numbers from 0: 1" in str(refused.value)
+
+
+def test_a_label_in_an_error_is_harmless_text() -> None:
+    rows = {**HAND, "action": ["a\n\x1b[31m", *HAND["action"][1:]]}
+    with pytest.raises(piwo.DataError) as refused:
+        piwo.check(piwo.read(rows, eligible="could"))
+    assert r"such as 'a\n\x1b[31m'; only" in str(refused.value)
 
 
 @pytest.mark.parametrize(

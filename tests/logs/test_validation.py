@@ -13,7 +13,10 @@ import pytest
 from piwo.errors import DataError, PiwoError, PiwoWarning, UsageError
 from piwo.logs import Actions, Batch, Features, Log, read
 from piwo.logs.findings import Refused
+from piwo.logs.first_pass import with_unread
+from piwo.oracles import Ridge
 from piwo.reductions import Digest, reduce
+from piwo.scores import IX
 from piwo.sources import source as sources_module
 
 GOOD: dict[str, list[Any]] = {
@@ -393,6 +396,28 @@ def test_a_vector_that_disagrees_with_the_propensity_is_refused(scale: float) ->
     assert "disagrees with the propensity of the logged action in 2 rows" in refusal(
         swapped, propensities=True
     )
+
+
+@pytest.mark.parametrize("rows", [[[0.5, 0.5], [0.75, 0.25]], [[0.75, 0.75], [0.75, 0.75]]])
+def test_the_first_pass_compares_vectors_that_nothing_else_reads(rows: list[list[float]]) -> None:
+    given: dict[str, Any] = {"action": ["a", "b"], "propensity": [0.75, 0.5], "reward": [0.0, 1.0]}
+
+    def made(vectors: list[list[float]]) -> Log:
+        context = [[0.0], [1.0]]
+        return Log.from_arrays(**given, context=context, propensities=vectors, actions=["a", "b"])
+
+    # the rows of a sum, of a table and of an oracle
+    uses: list[Any] = [lambda log: reduce(log, Digest()), lambda log: list(log.each_batch())]
+    for use in [*uses, lambda log: Ridge().solve(log, IX(0.1))]:
+        with pytest.raises(DataError, match="disagrees with the propensity of the logged action"):
+            use(made(rows))
+    log = made([[0.75, 0.25], [0.5, 0.5]])
+    # half of a pass has compared nothing
+    next(log.each_batch())
+    assert with_unread(log, ["action"]) == ("action", "propensities")
+    reduce(log, Digest())
+    assert with_unread(log, ["action"]) == ("action",)
+    assert only(log).propensities is None
 
 
 def test_normalize_is_something_the_user_asks_for() -> None:

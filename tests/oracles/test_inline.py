@@ -161,6 +161,10 @@ def test_bad_features_name_row_and_label() -> None:
         wrong = [*OBJECTS[:row], objects, *OBJECTS[row + 1 :]]
         with pytest.raises(DataError, match=message):
             list(log(ads=wrong).each_batch(context=True))
+        # what uses no features says the same
+        made = log(ads=wrong)
+        with pytest.raises(DataError, match=message):
+            piwo.evaluate(made, piwo.policies.Uniform(made.actions))
 
     first = OBJECTS[5][0]
     rest = OBJECTS[5][2:]
@@ -176,6 +180,8 @@ def test_bad_features_name_row_and_label() -> None:
     refused(5, bad, f"an infinite 'age' of items {at} '{label}'")
     bad = [first, None, *rest]
     refused(5, bad, f"is missing 'age' of items {at} '{label}'")
+    refused(5, [first, {"price": np.nan, "age": 1.0}, *rest], f"is missing 'price' .* '{label}'")
+    refused(5, None, "has not as many objects .* in 1 row .row numbers from 0: 5.; give")
     with pytest.raises(UsageError, match="name the column of their labels, too"):
         piwo.read(COLUMNS, items="ads", context="x*")
     nested = [[{**one, "more": {"deep": 1}} for one in row] for row in OBJECTS]

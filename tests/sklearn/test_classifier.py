@@ -76,6 +76,17 @@ def test_labels_are_taken_for_the_best_actions_only_if_that_is_declared() -> Non
         model.fit(X, y, propensity=[0.5] * 4)
 
 
+@pytest.mark.parametrize("change", [lambda P: P[:, ::-1], lambda P: 1.5 * P])
+def test_vectors_that_contradict_the_propensity_are_refused_by_fit_as_by_score(
+    made: dict[str, Any], change: Any
+) -> None:
+    given = metadata(made) | {"propensities": change(made["propensities"])}
+    model = fitted(made, actions=["a", "b", "c"])
+    for method in (model.fit, model.score):
+        with pytest.raises(piwo.DataError, match="disagrees with the propensity of the logged"):
+            method(made["X"], made["y"], **given)
+
+
 def test_full_propensities_are_in_the_order_of_the_declared_actions(made: dict[str, Any]) -> None:
     order = [2, 0, 1]
     model = OffPolicyClassifier(actions=["c", "a", "b"])

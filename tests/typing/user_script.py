@@ -28,6 +28,8 @@ def from_file_to_certificate(path: str) -> float | None:
 
 def from_arrays_with_scikit_learn(X: Numbers, labels: list[str], numbers: Numbers) -> float:
     model = OffPolicyClassifier(gamma=0.1, credit=piwo.LSLinear(), oracle=piwo.oracles.Ridge())
+    model.set_fit_request(reward=True, propensity="p", propensities=False, unit=None)
+    model.set_score_request(reward=True, sample_weight=False).set_fit_request(unit="user")
     model.fit(X, labels, reward=numbers, propensity=numbers)
     table: Numbers = model.predict_proba(X)
     print(model.predict(X), table.sum(), model.policy_.actions.labels)
@@ -46,5 +48,6 @@ def from_arrays_with_scikit_learn(X: Numbers, labels: list[str], numbers: Number
 
 def mistakes(model: OffPolicyClassifier, numbers: Numbers) -> None:
     OffPolicyClassifier(gama=0.1)  # type: ignore[call-arg]
+    model.set_fit_request(rewards=True)  # type: ignore[call-arg]
     OffPolicyClassifier(credit="ix")  # type: ignore[arg-type]
     model.fit(numbers, numbers, rewards=numbers)  # type: ignore[call-arg]

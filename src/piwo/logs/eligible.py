@@ -246,10 +246,12 @@ def eligible_of(
     if found is None:
         return None
     outside = (found.places(action) < 0) & (action >= 0)
-    rule = "does not list the action that was taken"
-    if findings.note(column, rule, "only eligible actions can be taken", outside):
-        return None
-    return found
+    if not outside.any():
+        return found
+    label = actions.labels[int(action[int(np.argmax(outside))])]
+    advice = f"such as {label!r}; only eligible actions can be taken"
+    findings.note(column, "does not list the action that was taken", advice, outside)
+    return None
 
 
 def listed_of(

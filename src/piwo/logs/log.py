@@ -20,6 +20,7 @@ from piwo.logs.columns import ARRAYS, Arrays, Columns
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding, Refused
+from piwo.logs.first_pass import validated, with_unread
 from piwo.logs.log_text import log_text
 from piwo.logs.options import Logger, ReadOptions, check_logger, check_reward_range, check_roles
 from piwo.logs.periods import Splitting
@@ -686,11 +687,7 @@ class Log:
             self.grouped[key] = by_unit(self.source, unit, kept=key[1])
         return self.grouped[key]
 
-    def fragments(
-        self,
-        context: bool = False,
-        propensities: bool = False,
-    ) -> list[Fragment]:
+    def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:
         """Return the parts of the log; context and propensity vectors only if asked for."""
         return self.source_by_unit.fragments(self.wanted(context, propensities))
 
@@ -777,8 +774,9 @@ class Log:
         placing: Literal["hash", "time"] | None = None,
     ) -> Iterator[Batch]:
         """Yield the validated batches in order, in this thread; warn of harmless findings."""
-        fragments = self.source_by_unit.fragments(self.wanted(context, propensities, placing))
-        return self._batches(fragments, self.reader(context=context))
+        names = with_unread(self, self.wanted(context, propensities, placing))
+        yield from self._batches(self.source_by_unit.fragments(names), self.reader(context=context))
+        validated(self)
 
     def first_batch(self, context: bool = False) -> Batch | None:
         """Return a few validated rows, the first ones if rows are ordered; None without rows."""

@@ -10,6 +10,7 @@ from piwo.engines.state import State
 from piwo.engines.task import Task
 from piwo.errors import DataError
 from piwo.logs.findings import Finding, Refused, merge_findings
+from piwo.logs.first_pass import validated, with_unread
 from piwo.logs.log import Log
 from piwo.logs.reader import Reader, warn_of
 from piwo.reductions.reduction import Reduction
@@ -38,9 +39,9 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
     >>> reduce(log, Digest()).rows
     2
     """
-    columns = log.wanted(reduction.context, reduction.propensities, reduction.placing)
+    wanted = log.wanted(reduction.context, reduction.propensities, reduction.placing)
     reader = log.reader(reduction.labels, reduction.context)
-    found = fold(log.source_by_unit, columns, _Sum(reader, reduction))
+    found = fold(log.source_by_unit, with_unread(log, wanted), _Sum(reader, reduction))
     if found.refused:
         raise log.counted(Refused(found.refused))
     if found.rows == 0:
@@ -52,6 +53,7 @@ def reduce(log: Log, reduction: Reduction[S]) -> S:
             "do not depend on each other"
         )
     log.passed(found.rows)
+    validated(log)
     warn_of(found.findings)
     state: S = found.state
     return state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,31 @@ class OffPolicyClassifier(ClassifierMixin, BaseEstimator):
     }
 
     policy_: Policy
+
+    if TYPE_CHECKING:
+        # scikit-learn makes these methods when the class is made, where type checkers do not look
+        def set_fit_request(
+            self,
+            *,
+            reward: bool | str | None = "$UNCHANGED$",
+            propensity: bool | str | None = "$UNCHANGED$",
+            propensities: bool | str | None = "$UNCHANGED$",
+            unit: bool | str | None = "$UNCHANGED$",
+        ) -> Self:
+            """Choose which metadata pipelines and searches pass on to `fit`."""
+            ...
+
+        def set_score_request(
+            self,
+            *,
+            reward: bool | str | None = "$UNCHANGED$",
+            propensity: bool | str | None = "$UNCHANGED$",
+            propensities: bool | str | None = "$UNCHANGED$",
+            unit: bool | str | None = "$UNCHANGED$",
+            sample_weight: bool | str | None = "$UNCHANGED$",
+        ) -> Self:
+            """Choose which metadata pipelines and searches pass on to `score`."""
+            ...
 
     def __init__(
         self,
