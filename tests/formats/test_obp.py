@@ -38,6 +38,51 @@ def test_the_value_is_that_of_obp_by_hand() -> None:
     assert log.actions.labels == (0, 1, 2)
 
 
+@pytest.mark.parametrize(
+    ("row", "total", "message"),
+    [
+        (1, 1.1, r"row 1: policy 'new' gave \[.*\] with the sum 1.1, expected probabilities"),
+        (3, 0.6, "row 3: policy 'new' gave .* with the sum 0.6, expected"),
+        (2, np.nan, r"row 2: policy 'new' gave \[nan, nan, nan\], expected probabilities in"),
+    ],
+)
+def test_rows_of_a_policy_that_are_no_distribution_are_refused(
+    row: int, total: float, message: str
+) -> None:
+    wrong = ACTION_DIST.copy()
+    wrong[row] *= total
+    with pytest.raises(DataError, match=message):
+        from_obp(FEEDBACK, policies={"new": wrong})
+    with pytest.raises(DataError, match=r"row numbers from 0: 0, 1, 2, 3: policy 'new' gave"):
+        from_obp(FEEDBACK, policies={"new": ACTION_DIST * 1.1})
+    negative = np.array([[1.5, -0.5, 0.0]] * 4)
+    with pytest.raises(DataError, match=r"gave \[1.5, -0.5, 0\], expected"):
+        from_obp(FEEDBACK, policies={"new": negative})
+
+
+def test_the_rounding_of_float32_is_divided_out() -> None:
+    narrow = ACTION_DIST.astype(np.float32)
+    batch = next(from_obp(FEEDBACK, policies={"new": narrow}).each_batch())
+    exact = narrow.astype(float)
+    expected = exact[2, 1, 1] / exact[2, :, 1].sum()
+    assert batch.policies["new"][2] == expected
+
+
+def test_distributions_that_differ_by_position_need_positions() -> None:
+    nowhere = FEEDBACK | {"position": None}
+    with pytest.raises(UsageError, match=r"'new' differs by position \(shape \(4, 3, 2\)\), and"):
+        from_obp(nowhere, policies={"new": ACTION_DIST})
+    with pytest.raises(UsageError, match="'pi_b' differs by position"):
+        from_obp(nowhere | {"pscore": None, "pi_b": ACTION_DIST})
+    # position=0 says which one is meant; equal ones need no position
+    first = from_obp(nowhere, policies={"new": ACTION_DIST}, position=0)
+    assert next(first.each_batch()).policies["new"].tolist() == [
+        ACTION_DIST[row, action, 0] for row, action in enumerate(FEEDBACK["action"])
+    ]
+    same = from_obp(nowhere, policies={"new": np.full((4, 3, 2), 1 / 3)})
+    assert set(next(same.each_batch()).policies["new"].tolist()) == {1 / 3}
+
+
 def test_one_position_alone() -> None:
     log = from_obp(FEEDBACK, policies={"new": ACTION_DIST}, position=1)
     batch = next(log.each_batch(context=True))

@@ -174,6 +174,10 @@ def test_broken_criteo_lines_are_named(line: str, message: str, tmp_path: Path) 
         read_criteo(path)
 
 
+def halves(candidates: Any) -> list[float]:
+    return [0.5] * len(candidates)
+
+
 def test_criteo_impressions_without_labels_are_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "test.txt", *CRITEO, "13 |f 0:1", "13 |f 0:2")
     with pytest.warns(PiwoWarning, match="1 impressions have no label"):
@@ -181,3 +185,5 @@ def test_criteo_impressions_without_labels_are_counted(tmp_path: Path) -> None:
     assert log.source.skipped == {"no label": 1}  # type: ignore[attr-defined]
     with pytest.raises(UsageError, match=r"policy 'x' returned probabilities of shape \(1,\)"):
         read_criteo(path, policies={"x": lambda _: [1.0]})
+    with pytest.raises(DataError, match=r"train.txt', line 3: policy 'x' gave .* the sum 1.5"):
+        read_criteo(path.rename(tmp_path / "train.txt"), policies={"x": halves})

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
 from piwo.formats.rows import require_fixed_actions, require_writable, rewards_of, rows_of
+from piwo.logs.foreign import distributions
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.sources.source import decoded
@@ -45,7 +46,8 @@ def from_obp(
             `pscore` (n,) or `pi_b` (n, K, L) or both, and, if not None, `context` (n, d) and
             `position` (n,) from 0. `action_context` and `expected_reward` are not read.
         policies: name -> obp's `action_dist`, (n, K, L), (n, K, 1) or (n, K): columns of target
-            policies, `piwo.policies.Column(name)`.
+            policies, `piwo.policies.Column(name)`. Each row is a distribution: numbers in [0, 1]
+            with the sum 1, within `piwo.logs.foreign.TOLERANCE`, and divided by their sum.
         position: only the rows at this position; None: all.
         reward_range: the declared (lo, hi) of the reward.
 
@@ -53,9 +55,10 @@ def from_obp(
         A `Log` with actions 0, ..., K-1; with all their probabilities if there is a `pi_b`.
 
     Raises:
-        UsageError: for a dictionary without these entries, and for that of a slate, whose rows
-            share a reward.
-        DataError: for arrays whose shapes do not fit.
+        UsageError: for a dictionary without these entries, for distributions that differ by
+            position where rows have none, and for slates, which `piwo.slates.from_obp` reads.
+        DataError: for arrays whose shapes do not fit, and for rows of `policies` that are no
+            distribution.
 
     Source: the documentation of obp 0.5, "obp.dataset".
 
@@ -80,6 +83,7 @@ def from_obp(
     n, count = int(feedback["n_rounds"]), int(feedback["n_actions"])
     action = _whole(feedback, "action", n, count)
     places, length = _positions(feedback, n)
+    unplaced = feedback.get(_POSITION) is None and position is None
     keep = np.ones(n, bool)
     if position is not None:
         keep = places == position
@@ -91,12 +95,13 @@ def from_obp(
     if feedback.get("pscore") is not None:
         given["propensity"] = _array(feedback, "pscore", n)[keep]
     if feedback.get("pi_b") is not None:
-        vectors = _at_positions(feedback["pi_b"], "pi_b", places, count, length)
+        vectors = _at_positions(feedback["pi_b"], "pi_b", places, count, length, unplaced)
         given["propensities"] = vectors[keep]
     columns = {}
     for name, values in (policies or {}).items():
-        distribution = _at_positions(values, name, places, count, length)
-        columns[name] = distribution[np.arange(n), action][keep]
+        given_dist = _at_positions(values, name, places, count, length, unplaced)
+        checked = distributions(given_dist, n, count, f"policy {name!r}")
+        columns[name] = checked[np.arange(n), action][keep]
     context: dict[str, Any] = {}
     for i, values in enumerate(_context(feedback, n)):
         context[f"x{i}"] = values[keep]
@@ -177,8 +182,23 @@ def _positions(feedback: Mapping[str, Any], n: int) -> tuple[Numbers, int]:
     return _whole(feedback, _POSITION, n, length), length
 
 
-def _at_positions(values: Any, name: str, places: Numbers, count: int, length: int) -> Floats:
-    """Return the distributions at the positions of the rows, (n, K)."""
+def _at_positions(
+    values: Any, name: str, places: Numbers, count: int, length: int, unplaced: bool
+) -> Floats:
+    """Return the distributions at the positions of the rows, (n, K).
+
+    Args:
+        values: (n, K, L), (n, K, 1) or (n, K).
+        name: of the values.
+        places: (n,) position of each row.
+        count: K.
+        length: how many positions the rows have.
+        unplaced: whether nothing says at which position a row was.
+
+    Raises:
+        DataError: for another shape.
+        UsageError: for distributions that differ by position, if it is unknown.
+    """
     table = np.asarray(values, np.float64)
     if table.ndim == 2:
         table = table[:, :, np.newaxis]
@@ -189,6 +209,12 @@ def _at_positions(values: Any, name: str, places: Numbers, count: int, length: i
         raise DataError(
             f"{name!r} has shape {np.shape(values)}, expected ({n}, {count}, {length}), "
             f"({n}, {count}, 1) or ({n}, {count})"
+        )
+    if unplaced and not np.array_equal(table, np.broadcast_to(table[:, :, :1], table.shape)):
+        raise UsageError(
+            f"{name!r} differs by position (shape {table.shape}), and the bandit feedback has no "
+            f"{_POSITION!r}; give that of each row, or say which one is meant "
+            f"({argument(_POSITION, 0)})"
         )
     if table.shape[2] == 1:
         return np.ascontiguousarray(table[:, :, 0])

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from piwo.checks import check_count, check_kind, shown
 from piwo.errors import DataError, FileError, UsageError, warn
+from piwo.logs.foreign import RowError, distributions
 from piwo.logs.log import Log
 from piwo.logs.read import read
 from piwo.logs.source_of import paths_of
@@ -263,7 +264,8 @@ def read_criteo(
 
     Raises:
         FileError: for files that are missing or cannot be read.
-        DataError: for lines that are not of this format, with their numbers.
+        DataError: for lines that are not of this format, and for probabilities that do not sum to
+            1, with their numbers.
         UsageError: for a policy whose probabilities are not one a candidate.
 
     Source: Lefortier et al. 2016, "Large-scale Validation of Counterfactual Learning Methods: A
@@ -333,6 +335,8 @@ class _Impressions:
                 except BrokenLineError as broken:
                     faults.add(str(broken), file, [number])
                     continue
+                except RowError as wrong:
+                    raise DataError(f"{file!r}, line {number}: {wrong.problem}") from None
                 if row is None:
                     self.counts["no label"] += 1
                 else:
@@ -371,7 +375,8 @@ class _Impressions:
                     f"policy {name!r} returned probabilities of shape {chances.shape}, expected "
                     f"({len(candidates)},), one a candidate"
                 )
-            row.append(float(chances[0]))
+            checked = distributions(chances[None, :], 1, len(candidates), f"policy {name!r}")
+            row.append(float(checked[0, 0]))
         return tuple(row)
 
     def _record(self, rows: list[tuple[float, ...]]) -> pa.RecordBatch:

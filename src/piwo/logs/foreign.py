@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,7 +106,10 @@ def distributions(found: Any, rows: int, columns: int, giver: str) -> Floats:
     bad = ~((table >= 0.0) & (table <= 1.0 + TOLERANCE)).all(axis=1)
     sums = table.sum(axis=1)
     bad |= ~(np.abs(sums - 1.0) <= TOLERANCE)
-    _refuse(bad, table, giver, "probabilities in [0, 1] that sum to 1")
+    if bad.any():
+        rows = np.flatnonzero(bad)
+        problem = _no_distribution(giver, table[rows[0]], sums[rows[0]])
+        raise RowError(problem, rows[:_SHOWN].tolist(), len(rows))
     uneven = np.abs(sums - 1.0) > _ROUNDING
     if uneven.any():
         table = table.copy()
@@ -151,7 +155,7 @@ def pair_probabilities(found: Any, eligible: Eligible, giver: str) -> Floats:
     if bad.any():
         rows = np.flatnonzero(bad)
         first = column[eligible.starts[rows[0]] : eligible.starts[rows[0] + 1]]
-        problem = f"{giver} gave {_row(first)}, expected probabilities in [0, 1] that sum to 1"
+        problem = _no_distribution(giver, first, sums[rows[0]])
         raise RowError(problem, rows[:_SHOWN].tolist(), len(rows))
     if (np.abs(sums - 1.0) > _ROUNDING).any():
         column = column / sums[eligible.rows]
@@ -234,6 +238,14 @@ def _refuse(bad: npt.NDArray[np.bool_], found: Floats, giver: str, expected: str
     first = found[rows[0]]
     shown = f"{first:.6g}" if first.ndim == 0 else _row(first)
     raise RowError(f"{giver} gave {shown}, expected {expected}", rows[:_SHOWN].tolist(), len(rows))
+
+
+def _no_distribution(giver: str, values: Floats, total: float) -> str:
+    """Return what is wrong with the probabilities of a row, and their sum if that is it."""
+    found = f"{giver} gave {_row(values)}"
+    if math.isfinite(total) and abs(total - 1.0) > TOLERANCE:
+        found += f" with the sum {total:.6g}"
+    return f"{found}, expected probabilities in [0, 1] that sum to 1"
 
 
 def _row(values: Floats) -> str:
