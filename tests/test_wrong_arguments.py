@@ -123,6 +123,14 @@ def with_file(name: str, text: str, read: Callable[..., Any]) -> Callable[..., A
 
 INTERACTION = {"context": (1, 2), "action": 1, "reward": 1.0, "probability": 0.5, "actions": [0, 1]}
 LOG = make_log()
+SLATE_FEEDBACK = {
+    "slate_id": [0, 0],
+    "position": [0, 1],
+    "action": [2, 0],
+    "reward": [1, 0],
+    "pscore": [0.25, 0.25],
+    "n_unique_action": 3,
+}
 FEEDBACK = piwo.to_obp(LOG)
 ACTIONS = LOG.actions
 ONE, UNIFORM = policies.Constant(1, ACTIONS), policies.Uniform(ACTIONS)
@@ -966,6 +974,16 @@ CALLS: dict[str, Call] = {
             "logger": None,
             "on_error": "raise",
             "items_label": None,
+        },
+    ),
+    "slates.from_obp": (
+        piwo.slates.from_obp,
+        {
+            "feedback": SLATE_FEEDBACK,
+            "policies": {"new": {"evaluation_policy_pscore": [0.5, 0.5]}},
+            "position_weights": [1.0, 0.5],
+            "reward_range": (0, 1),
+            "logger": None,
         },
     ),
     "slates.write_dsjson": (

@@ -146,7 +146,7 @@ def test_any_log_becomes_feedback() -> None:
     [
         ({"pscore": None}, "has no 'pscore'; it has 'n_rounds'"),
         ({"reward": None}, "has no 'reward'"),
-        ({"slate_id": np.arange(4)}, "that of a slate"),
+        ({"slate_id": np.arange(4)}, "that of slates.* read it with piwo.slates.from_obp"),
         ({"action": np.array([0, 3, 1, 1])}, "'action' is 3 in row 1, expected .* from 0 to 2"),
         ({"reward": np.zeros(3)}, r"'reward' has shape \(3,\), expected \(4,\)"),
         ({"context": np.zeros(4)}, r"'context' has shape \(4,\), expected \(4, d\)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,14 @@ from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.sources.source import decoded
 
-__all__ = ["from_obp", "to_obp"]
+__all__ = [
+    "context_in",
+    "from_obp",
+    "numbers_in",
+    "require_entries",
+    "to_obp",
+    "whole_in",
+]
 
 _POSITION = "position"
 _NEEDED = ("n_rounds", "n_actions", "action", "reward")
@@ -75,13 +82,14 @@ def from_obp(
     >>> log.actions.labels, next(log.each_batch()).policies["new"].tolist()
     ((0, 1), [0.5, 0.5])
     """
-    _check_keys(feedback)
+    _refuse_slates(feedback)
+    require_entries(feedback, _NEEDED, ("pscore", "pi_b"), "bandit feedback")
     if policies is not None:
         check_kind("policies", policies, Mapping)
     if position is not None:
         check_count("position", position, 0, "the position, from 0")
     n, count = int(feedback["n_rounds"]), int(feedback["n_actions"])
-    action = _whole(feedback, "action", n, count)
+    action = whole_in(feedback, "action", n, count)
     places, length = _positions(feedback, n)
     unplaced = feedback.get(_POSITION) is None and position is None
     keep = np.ones(n, bool)
@@ -93,7 +101,7 @@ def from_obp(
             )
     given: dict[str, Any] = {}
     if feedback.get("pscore") is not None:
-        given["propensity"] = _array(feedback, "pscore", n)[keep]
+        given["propensity"] = numbers_in(feedback, "pscore", n)[keep]
     if feedback.get("pi_b") is not None:
         vectors = _at_positions(feedback["pi_b"], "pi_b", places, count, length, unplaced)
         given["propensities"] = vectors[keep]
@@ -103,13 +111,13 @@ def from_obp(
         checked = distributions(given_dist, n, count, f"policy {name!r}")
         columns[name] = checked[np.arange(n), action][keep]
     context: dict[str, Any] = {}
-    for i, values in enumerate(_context(feedback, n)):
+    for i, values in enumerate(context_in(feedback, n)):
         context[f"x{i}"] = values[keep]
     if length > 1 and position is None:
         context[_POSITION] = places.astype(str)
     log = Log.from_arrays(
         action=action[keep],
-        reward=_array(feedback, "reward", n)[keep],
+        reward=numbers_in(feedback, "reward", n)[keep],
         context=context or None,
         policies=columns,
         actions=range(count),
@@ -119,30 +127,49 @@ def from_obp(
     return replace(log, source=replace(log.source, name="the bandit feedback"))  # type: ignore[type-var]
 
 
-def _check_keys(feedback: Any) -> None:
-    """Raise unless a dictionary holds logged decisions with one action each."""
+def _refuse_slates(feedback: Any) -> None:
+    if isinstance(feedback, Mapping) and "slate_id" in feedback:
+        raise UsageError(
+            "the bandit feedback is that of slates, which show several actions; read it with "
+            "piwo.slates.from_obp"
+        )
+
+
+def require_entries(feedback: Any, needed: Sequence[str], one_of: Sequence[str], what: str) -> None:
+    """Raise unless a dictionary of obp has entries.
+
+    Args:
+        feedback: the dictionary.
+        needed: all of these.
+        one_of: one or more of these.
+        what: it is.
+
+    Raises:
+        UsageError: saying what is missing.
+
+    >>> require_entries({"pi_b": [[[1.0]]]}, (), ("pscore", "pi_b"), "bandit feedback")
+    """
     if not isinstance(feedback, Mapping):
         raise UsageError(
             f"{argument('feedback')} is {type(feedback).__name__}, expected the dictionary "
             "bandit_feedback of Open Bandit Pipeline"
         )
-    if "slate_id" in feedback:
-        raise UsageError(
-            "the bandit feedback is that of a slate, whose rows share a reward; a log has one "
-            "decision a row, and slates are not read"
-        )
-    missing = [x for x in _NEEDED if feedback.get(x) is None]
-    if feedback.get("pscore") is None and feedback.get("pi_b") is None:
-        missing.append("pscore")
+    missing = [x for x in needed if feedback.get(x) is None]
+    if all(feedback.get(x) is None for x in one_of):
+        missing.append(one_of[0])
     if missing:
         raise UsageError(
-            f"the bandit feedback has no {', '.join(map(repr, missing))}; it has "
+            f"the {what} has no {', '.join(map(repr, missing))}; it has "
             f"{', '.join(map(repr, feedback))}"
         )
 
 
-def _context(feedback: Mapping[str, Any], n: int) -> Floats:
-    """Return the columns of the context, (d, n); none if there is no context."""
+def context_in(feedback: Mapping[str, Any], n: int) -> Floats:
+    """Return the columns of the context, (d, n); none if there is no context.
+
+    >>> context_in({"context": [[1.0, 2.0]]}, 1).tolist()
+    [[1.0], [2.0]]
+    """
     if feedback.get("context") is None:
         return np.empty((0, n))
     matrix = np.asarray(feedback["context"], np.float64)
@@ -151,23 +178,38 @@ def _context(feedback: Mapping[str, Any], n: int) -> Floats:
     return matrix.T
 
 
-def _array(feedback: Mapping[str, Any], name: str, n: int) -> Floats:
+def numbers_in(feedback: Mapping[str, Any], name: str, n: int) -> Floats:
+    """Return an entry of a dictionary as numbers, (n,).
+
+    >>> numbers_in({"reward": [1, 0]}, "reward", 2).tolist()
+    [1.0, 0.0]
+    """
     values = np.asarray(feedback[name], np.float64)
     if values.shape != (n,):
         raise DataError(f"{name!r} has shape {values.shape}, expected ({n},)")
     return values
 
 
-def _whole(feedback: Mapping[str, Any], name: str, n: int, count: int) -> Numbers:
-    """Return whole numbers from 0 to count - 1."""
-    values = _array(feedback, name, n)
-    wrong = (values != np.floor(values)) | (values < 0) | (values >= count)
+def whole_in(feedback: Mapping[str, Any], name: str, n: int, count: int | None) -> Numbers:
+    """Return an entry of a dictionary as whole numbers from 0 to count - 1, (n,).
+
+    Args:
+        feedback: the dictionary.
+        name: of the entry.
+        n: how many numbers there are.
+        count: one more than the largest; None: any.
+
+    >>> whole_in({"action": [1, 0]}, "action", 2, 2).tolist()
+    [1, 0]
+    """
+    values = numbers_in(feedback, name, n)
+    most = np.inf if count is None else count
+    # NaN is not whole
+    wrong = (values != np.floor(values)) | (values < 0) | (values >= most) | np.isinf(values)
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
-        raise DataError(
-            f"{name!r} is {values[row]:g} in row {row}, expected a whole number from 0 to "
-            f"{count - 1}"
-        )
+        upto = "from 0 on" if count is None else f"from 0 to {count - 1}"
+        raise DataError(f"{name!r} is {values[row]:g} in row {row}, expected a whole number {upto}")
     return values.astype(np.int64)
 
 
@@ -175,11 +217,8 @@ def _positions(feedback: Mapping[str, Any], n: int) -> tuple[Numbers, int]:
     """Return the position of each row and how many there are; 0 and 1 if none are given."""
     if feedback.get(_POSITION) is None:
         return np.zeros(n, np.int64), 1
-    known = np.asarray(feedback[_POSITION], np.float64)
-    length = 1
-    if len(known):
-        length = int(known.max()) + 1
-    return _whole(feedback, _POSITION, n, length), length
+    known = whole_in(feedback, _POSITION, n, None)
+    return known, int(known.max(initial=0)) + 1
 
 
 def _at_positions(

@@ -107,9 +107,9 @@ def distributions(found: Any, rows: int, columns: int, giver: str) -> Floats:
     sums = table.sum(axis=1)
     bad |= ~(np.abs(sums - 1.0) <= TOLERANCE)
     if bad.any():
-        rows = np.flatnonzero(bad)
-        problem = _no_distribution(giver, table[rows[0]], sums[rows[0]])
-        raise RowError(problem, rows[:_SHOWN].tolist(), len(rows))
+        wrong = np.flatnonzero(bad)
+        problem = _no_distribution(giver, table[wrong[0]], sums[wrong[0]])
+        raise RowError(problem, wrong[:_SHOWN].tolist(), len(wrong))
     uneven = np.abs(sums - 1.0) > _ROUNDING
     if uneven.any():
         table = table.copy()

@@ -18,6 +18,7 @@ from piwo.slates.files import SavedSlatePolicy, is_slate_file, load, load_with_m
 from piwo.slates.greedy import GreedySlate
 from piwo.slates.learn import LearnedSlate, learn
 from piwo.slates.log import SlateLog
+from piwo.slates.obp import from_obp
 from piwo.slates.policies import (
     Deterministic,
     Factored,
@@ -62,6 +63,7 @@ __all__ = [
     "compare",
     "decide",
     "evaluate",
+    "from_obp",
     "gate",
     "is_slate_file",
     "learn",
