@@ -138,6 +138,40 @@ def test_a_lazy_frame_is_run_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         piwo.read(frame.lazy().with_columns(reward=polars.col("action").cast(polars.Float64)))
 
 
+def test_items_may_be_a_lazy_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    items = polars.DataFrame({"warmth": [1.0, 0.5], "action": ["b", "a"]})
+    log = piwo.Log.from_arrays(**BASE, context=PRICE[:, None], items=items.lazy())
+    assert log.actions.labels == ("b", "a")
+    assert log.actions.items is not None
+    assert log.actions.items.table["warmth"].to_pylist() == [1.0, 0.5]
+    table = polars.DataFrame(BASE | {"price": PRICE})
+    log = piwo.read(table.lazy(), context="price", items=items.lazy())
+    policy = piwo.PIWO(oracle=piwo.oracles.JointRidge()).fit(log).policy_
+    new = polars.DataFrame({"action": ["c", "d"], "warmth": [0.1, 2.0]})
+    found = policy.act(PRICE[:5, None], items=new.lazy(), random_state=0)
+    expected = policy.act(PRICE[:5, None], items=new, random_state=0)
+    assert found.actions.tolist() == expected.actions.tolist()
+    with pytest.raises(piwo.DataError, match="no column 'action' for the label of items"):
+        piwo.read(table, context="price", items=items.lazy().drop("action"))
+    del log, policy, found, expected
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+def test_lazy_frames_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    polars = pytest.importorskip("polars")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    shown = polars.DataFrame({"id": [1, 2], "time": [0, 5]})
+    clicks = polars.DataFrame({"id": [1], "time": [9], "reward": [0.5]})
+    found = piwo.join(shown.lazy(), clicks.lazy(), on="id", window=9, until=20)
+    assert found.rows["reward"].to_pylist() == [0.5, 0.0]
+    assert found.to_dict() == piwo.join(shown, clicks, on="id", window=9, until=20).to_dict()
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_polars_says_of_a_lazy_frame_is_one_line(tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"action": ["a"] * 9, "reward": [1] * 9, "propensity": [0.5] * 9})

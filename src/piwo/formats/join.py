@@ -24,6 +24,7 @@ from piwo.sources.frames import is_frame, to_table
 from piwo.sources.gzip_files import require_undamaged
 from piwo.sources.hive import partitions_of
 from piwo.sources.json_lines import json_columns, json_files, json_query
+from piwo.sources.lazy import column_names, is_lazy, lazy_source
 from piwo.sources.parquet import ParquetSource, remote_parquet
 from piwo.sources.paths import kind_of
 from piwo.sources.query import QuerySource, cursor_of, quoted
@@ -157,7 +158,8 @@ def join(
     Both tables are read by DuckDB, which puts what does not fit into memory on disk.
 
     Args:
-        decisions: path, glob, list of them, query or data frame, one row a decision.
+        decisions: path, glob, list of them, query or data frame (also a LazyFrame), one row a
+            decision.
         outcomes: the same, one row an outcome.
         on: the column of the id in both, or a pair of names.
         window: how long after its decision an outcome counts: a `timedelta` for times, a number for
@@ -249,13 +251,19 @@ class _Join:
         self.cursor = cursor
         self.outcome, self.ids, self.times = outcome, ids, times
         self.types: list[dict[str, str]] = []
+        self.kept: list[ParquetSource] = []
         self.is_number = False
         self.new = [outcome, *(f"{outcome}_{x}" for x in ("low", "high", "state", "closed"))]
 
     def take(self, name: str, source: Any, place: int, needed: Sequence[str]) -> None:
         """Make a source a view of this name, and check that it has the columns."""
         table = f"given_{name}"
-        if is_frame(source):
+        if is_lazy(source):
+            rows = lazy_source(source, column_names(source))
+            # with the file of the rows
+            self.kept.append(rows)
+            sql = rows.sql()
+        elif is_frame(source):
             self.cursor.register(table, to_table(source))
             sql = f"select * from {table}"
         else:

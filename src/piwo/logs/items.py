@@ -25,8 +25,9 @@ from piwo.logs.source_of import contexts_of, paths_of, source_of
 from piwo.logs.validation import Schema
 from piwo.messages import argument
 from piwo.sources.frames import is_frame, refuse_twice
+from piwo.sources.lazy import column_names, is_lazy, lazy_source
 from piwo.sources.query import ColumnType, QuerySource
-from piwo.sources.source import Fragment
+from piwo.sources.source import Fragment, Source
 from piwo.sources.table import TableSource
 from piwo.visible import type_text
 
@@ -42,7 +43,7 @@ def items_of(
     """Return the actions that a table of items lists, with their features.
 
     Args:
-        items: a data frame, or a file or query; one row a label.
+        items: a data frame (also a LazyFrame), or a file or query; one row a label.
         label: the column of the labels.
         actions: the list, each of which needs a row; None: all labels, in the order of their rows.
         types: which columns are numbers and which are text, for files that do not say it.
@@ -86,7 +87,9 @@ def _table(items: Any, label: str, types: Mapping[str, ColumnType]) -> pa.Table:
     paths = None
     if not is_frame(items):
         paths = paths_of(items)
-    if paths is None:
+    if is_lazy(items):
+        source: Source = lazy_source(items, column_names(items))
+    elif paths is None:
         source = source_of(items, Columns())
     else:
         # A label keeps its zeros and digits.
