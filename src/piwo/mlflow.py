@@ -22,6 +22,9 @@ from piwo.policies import Policy, load
 __all__ = ["ActingModel", "log_model", "save_model"]
 
 POLICY_FILE = "policy.piwo"
+_NO_LIST: Mapping[bool, list[Any]] = {True: [0, 0], False: ["", ""]}
+"""Whether labels are whole numbers -> `eligible` if it is not given: MLflow knows no None for
+lists, and no list of eligible actions names one twice."""
 
 
 class ActingModel:
@@ -43,14 +46,27 @@ class ActingModel:
         Args:
             model_input: contexts, as `policy.act` takes them: (n, d) numbers, or a frame with the
                 columns that the policy reads.
-            params: {"random_state": a whole number}: the draws of `policy.act` with this seed;
+            params: "random_state", a whole number: the draws of `policy.act` with this seed;
                 negative or not given: other draws at each call. Log the propensities in either
-                case.
+                case. "eligible", one list of the labels that may be chosen in all rows; not given:
+                all actions.
+
+        Raises:
+            DataError: for contexts that cannot be used, and if the policy can take no eligible
+                action.
         """
         import pandas as pd
 
-        seed = int((params or {}).get("random_state", -1))
-        made = self.policy.act(model_input, random_state=seed if seed >= 0 else None)
+        asked = dict(params or {})
+        seed = int(asked.get("random_state", -1))
+        eligible = asked.get("eligible")
+        if eligible is not None:
+            eligible = list(eligible)
+            if eligible == _NO_LIST[_whole(self.policy)]:
+                eligible = None
+        made = self.policy.act(
+            model_input, random_state=seed if seed >= 0 else None, eligible=eligible
+        )
         return pd.DataFrame({"action": made.actions, "propensity": made.propensities})
 
 
@@ -60,9 +76,9 @@ def save_model(
     """Write a policy to a folder, as a model of MLflow with the flavor `python_function`.
 
     `mlflow.pyfunc.load_model(path).predict(X, params={"random_state": 0})` gives the actions and
-    propensities of `policy.act(X, random_state=0)`. The folder holds the policy file
-    (`piwo.load` reads it, too), with the certificate in its metadata. Loading executes the code of
-    piwo that is installed, and nothing from the folder.
+    propensities of `policy.act(X, random_state=0)`; `params` has `eligible`, too. The folder holds
+    the policy file (`piwo.load` reads it, too), with the certificate in its metadata. Loading
+    executes the code of piwo that is installed, and nothing from the folder.
 
     Args:
         policy: any policy that can be saved.
@@ -175,13 +191,21 @@ def _model(policy: Policy, certificate: Certificate | None, folder: Path) -> dic
         metadata = {"certificate": certificate.to_dict()}
     policy.save(folder / POLICY_FILE, metadata)
     seed = ParamSpec("random_state", DataType.long, -1)
+    whole = _whole(policy)
+    label = DataType.long if whole else DataType.string
+    eligible = ParamSpec("eligible", label, _NO_LIST[whole], shape=(-1,))
     return {
         "loader_module": "piwo.mlflow",
         "data_path": str(folder / POLICY_FILE),
-        "signature": ModelSignature(params=ParamSchema([seed])),
+        "signature": ModelSignature(params=ParamSchema([seed, eligible])),
         # given, so that MLflow does not look for them by running the model
         "pip_requirements": [f"piwo[mlflow]=={__version__}"],
     }
+
+
+def _whole(policy: Policy) -> bool:
+    """Whether the labels of a policy are whole numbers."""
+    return policy.listed is not None and isinstance(policy.listed.labels[0], int)
 
 
 def _load_pyfunc(path: str) -> ActingModel:

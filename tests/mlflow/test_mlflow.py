@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 import piwo
-from piwo.policies import EpsilonGreedy
+from piwo.policies import EpsilonGreedy, Uniform
 from tests.mlflow.installed import installed
 
 # MLflow warns of changes of its own.
@@ -51,18 +54,50 @@ def test_a_saved_model_acts_as_the_policy(tmp_path: Path) -> None:
         piwo.mlflow.save_model(policy, tmp_path / "model")
 
 
-def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mlflow = installed("mlflow")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
+def test_eligible_labels_are_a_parameter(tmp_path: Path) -> None:
+    pyfunc = installed("mlflow.pyfunc")
+    for labels in (["a", "b", "c"], [3, 1, 2]):
+        policy = Uniform(labels)
+        path = tmp_path / f"model-{labels[0]}"
+        piwo.mlflow.save_model(policy, path)
+        model = pyfunc.load_model(str(path))
+        X = np.zeros((40, 1))
+        some = labels[1:]
+        found = model.predict(X, params={"random_state": 0, "eligible": some})
+        expected = policy.act(n=40, random_state=0, eligible=some)
+        assert list(found["action"]) == list(expected.actions)
+        assert set(found["propensity"]) == {0.5}
+        # not given, all actions may be chosen
+        every = model.predict(X, params={"random_state": 0})
+        assert list(every["action"]) == list(policy.act(n=40, random_state=0).actions)
+        # an empty list is not the same as none
+        with pytest.raises(piwo.PiwoError, match="eligible"):
+            model.predict(X, params={"eligible": []})
+
+
+def test_the_page_runs_as_a_new_user_runs_it(tmp_path: Path) -> None:
+    installed("mlflow")
+    pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed")
     page = Path(__file__).resolve().parents[2] / "docs" / "mlflow.md"
-    names: dict[str, Any] = {}
-    for block in re.findall(
+    blocks = re.findall(
         r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
-    ):
-        exec(compile(block, str(page), "exec"), names)
-    assert names["learner"].certificate_.certified
+    )
+    (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
+    # in a process and a folder of its own, without any setting of MLflow
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "page.py"],
+        cwd=tmp_path,
+        env=plain,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "mlflow.db").exists()
+    assert "params" not in done.stderr.lower()
+    only = done.stdout.splitlines()[-3:]
+    assert [line.split()[1] for line in only] == ["b", "b", "b"]
 
 
 def test_a_run_holds_model_certificate_and_report(

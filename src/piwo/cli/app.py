@@ -13,6 +13,7 @@ from cyclopts.config import Env
 
 from piwo import __version__
 from piwo.cli.check import check
+from piwo.cli.completion import add_completion
 from piwo.cli.convert import convert
 from piwo.cli.demo import demo
 from piwo.cli.evaluate import evaluate
@@ -85,9 +86,7 @@ def make_app(all_options: bool = False) -> App:
     policy.command(show)
     policy.command(act)
     app.command(policy)
-    app.register_install_completion_command(
-        help="Install completion of commands and options in bash, zsh or fish.", sort_key=11
-    )
+    add_completion(app, lambda: make_app(all_options=True))
     return app
 
 
