@@ -200,13 +200,61 @@ def test_changing_lists_against_loops_and_the_truth() -> None:
 
 def test_categories_that_are_no_categories() -> None:
     log = by_hand(propensities=[[0.2, 0.3, 0.5]] * 4)
-    lists: dict[Any, Any] = {"a": ["low"], "b": "low", "z": "high"}
-    with pytest.raises(UsageError, match=r"gives 'a' the category .*, expected one value"):
+    lists: dict[Any, Any] = {"a": {"low"}, "b": "low", "z": "high"}
+    with pytest.raises(UsageError, match=r"gives 'a' the category .*, expected text, a number"):
         mips(log, [[0.6, 0.0, 0.4]] * 4, lists)
     twice: dict[Any, Any] = {0: "x", "0": "y", 1: "x"}
     log = piwo.Log.from_arrays(action=[0, 1], reward=[1, 0], propensity=[0.5, 0.5])
     with pytest.raises(UsageError, match="has two labels that read '0'"):
         mips(log, [0.5, 0.5], twice)
+
+
+def test_a_discrete_embedding_is_the_published_estimator() -> None:
+    # w(x, e) = sum_a pi(a|x) p(e|a) / sum_a mu(a|x) p(e|a), p(e|a) the product over dimensions
+    rng = np.random.default_rng(3)
+    n, count = 500, 30
+    sizes = (3, 2, 4)
+    embedding = np.stack([rng.integers(0, size, count) for size in sizes], axis=1)
+    mu, pi = rng.dirichlet(np.ones(count), n), rng.dirichlet(np.ones(count), n)
+    action = np.array([rng.choice(count, p=p) for p in mu])
+    reward = rng.random(n)
+    p_e_a = [np.eye(size)[embedding[:, d]] for d, size in enumerate(sizes)]
+    earned = []
+    for t in range(n):
+        chance = np.ones(count)
+        for d in range(len(sizes)):
+            chance *= p_e_a[d][:, embedding[action[t], d]]
+        earned.append(reward[t] * (pi[t] @ chance) / (mu[t] @ chance))
+    names = {f"d{d}": embedding[:, d] for d in range(3)}
+    items = {"action": np.arange(count), **names, "all": embedding.tolist()}
+    log = piwo.Log.from_arrays(
+        action=action, reward=reward, propensities=mu, actions=list(range(count)), items=items
+    )
+    vectors: dict[Any, Any] = dict(enumerate(embedding))
+    for categories in (vectors, "all", ["d0", "d1", "d2"]):
+        found = mips(log, pi, categories)
+        assert found.value == pytest.approx(np.mean(earned), abs=1e-9)
+        assert found.exact
+        assert found.categories == len(np.unique(embedding, axis=0))
+
+
+def test_a_joint_category_by_hand_and_embeddings_that_are_none() -> None:
+    log = by_hand(propensities=[[0.2, 0.3, 0.5]] * 3 + [[0.1, 0.1, 0.8]])
+    policy = [[0.6, 0.0, 0.4]] * 4
+    # a and b share both parts: 1.2, 1.2, .8 and .5 as by their category
+    both: dict[Any, Any] = {"a": ("low", 1), "b": ["low", 1.0], "z": np.array([2.0, 0.5])}
+    assert mips(log, policy, both).value == pytest.approx((1.2 + 0.6 + 0.8) / 4)
+    # they differ in one: weights of actions, .6/.2, 0, .4/.5 and .4/.8
+    both["b"] = ("low", 2)
+    with pytest.raises(UsageError, match="continuous embedding: each of the 3 actions has its own"):
+        mips(log, policy, both)
+    both["z"] = ("low", 3)
+    assert mips(log, policy, both).value == pytest.approx((3.0 + 0.8) / 4)
+    both["z"] = ("low", float("nan"))
+    with pytest.raises(UsageError, match="gives 'z' a category with NaN"):
+        mips(log, policy, both)
+    with pytest.raises(UsageError, match="the log was read without"):
+        mips(log, policy, [])
 
 
 @pytest.mark.parametrize("full", [True, False])

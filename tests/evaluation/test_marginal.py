@@ -94,7 +94,7 @@ def test_what_does_not_go_together_is_refused() -> None:
 def test_the_command(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
     table = {"action": ["a", "b", "z", "z"] * 10, "reward": [1.0, 0.5, 1.0, 0.0] * 10}
     pq.write_table(pa.table({**table, "p": VECTORS * 10}), tmp_path / "log.parquet")
-    (tmp_path / "items.csv").write_text("action,height\na,low\nb,low\nz,high\n")
+    (tmp_path / "items.csv").write_text("action,height,size\na,low,1\nb,low,1\nz,high,1\n")
     (tmp_path / "categories.txt").write_text("a=low\nb=low\nz=high\n")
     words = ["evaluate", str(tmp_path / "log.parquet"), "--propensities", "p"]
     words += ["--actions", "a,b,z", "--policy", "uniform", "--estimator", "mips"]
@@ -104,6 +104,7 @@ def test_the_command(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
         ["--categories", "a=low,b=low,z=high"],
         ["--categories", f"@{tmp_path / 'categories.txt'}"],
         ["--categories", "height", *items],
+        ["--categories", "height,size", *items],
     ):
         assert main([*words, *options]) == 0
         printed.append(capsys.readouterr().out.partition("\nnext:")[0])

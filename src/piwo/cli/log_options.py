@@ -508,20 +508,20 @@ def costs_of(text: str) -> dict[str, float] | str:
     return costs
 
 
-def categories_of(text: str) -> dict[str, str] | str:
+def categories_of(text: str) -> dict[str, str] | list[str]:
     """Return label -> category of --categories: a comma list, or @FILE with one of them a line.
 
-    A word without an equals sign is the name of a column of items, and is returned as it is.
+    Words without an equals sign are the names of columns of items.
 
     Raises:
         FileError: for a file that cannot be read.
         UsageError: for an entry that is not label=category, and for a label that is there twice.
 
-    >>> categories_of("a=x,b=y"), categories_of("topic")
-    ({'a': 'x', 'b': 'y'}, 'topic')
+    >>> categories_of("a=x,b=y"), categories_of("topic,size")
+    ({'a': 'x', 'b': 'y'}, ['topic', 'size'])
     """
     if text.strip() and not text.startswith("@") and "=" not in text:
-        return text
+        return comma_list([text])
     return _by_label(text, "--categories", "CATEGORY", "x")
 
 

@@ -92,7 +92,7 @@ class EstimateOptions:
         str | None,
         Parameter(
             help="For --estimator mips, the category of each action: a=x,b=y, or @FILE with one "
-            "label=category a line, or a column of --items."
+            "label=category a line, or columns of --items: kind,size."
         ),
     ] = None
     gamma: Annotated[

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from piwo import bounds
 from piwo.bounds.propensity_test import SUSPICIOUS
-from piwo.checks import check_kind, shown
+from piwo.checks import check_kind
 from piwo.engines.state import State, largest
 from piwo.errors import DataError, UsageError
+from piwo.estimators.categories import Codes, places_of
 from piwo.intervals.matching import matched, name_of
 from piwo.intervals.point import Estimate, mean_of_credits
 from piwo.intervals.provenance import Overlap, overlaps
 from piwo.intervals.weight_sums import effective_size
-from piwo.logs.actions import Actions, Label
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.log import Log
-from piwo.messages import Note, argument
+from piwo.messages import Note
 from piwo.policies import Policy
 from piwo.policies.restricted import spread_out
 from piwo.records import Record
@@ -33,8 +32,6 @@ from piwo.scores.ratio import over
 from piwo.visible import confidence, number, visible_lines
 
 __all__ = ["MarginalEstimate", "mips"]
-
-Codes = npt.NDArray[np.intp]
 
 SUPPORT = "in every context the logger takes every category of actions that the policy takes"
 ASSUMPTION = (
@@ -214,7 +211,7 @@ class CategorySums(PolicyReduction[CategoryState]):
 def mips(
     log: Log,
     policy: Any,
-    categories: Mapping[Any, Any] | str,
+    categories: Mapping[Any, Any] | str | Sequence[str],
     *,
     delta: float = 0.05,
     name: str | None = None,
@@ -241,8 +238,11 @@ def mips(
     Args:
         log: the logged decisions.
         policy: see `piwo.evaluate`; with the exact weights it must give full vectors.
-        categories: label of an action -> its category, for every action of the log; or the name of
-            a column of the log's `items`.
+        categories: label of an action -> its category, for every action of the log: text, a number,
+            or an embedding, a vector of these; or the name of a column of the log's `items`, or a
+            list of several, which say the category together. Actions with equal vectors are one
+            category, so the weights of a discrete embedding are exact. A continuous one, that no
+            two actions share, is refused: round or bin it.
         delta: nominal error probability of the normal interval.
         name: the name of the policy in the result.
 
@@ -252,7 +252,8 @@ def mips(
         contradict the propensities, as `piwo.evaluate` tests them.
 
     Raises:
-        UsageError: for actions without a category, and a policy without full vectors.
+        UsageError: for actions without a category, continuous embeddings, and a policy without full
+            vectors.
         DataError: for rows that break a rule, and if no weight is finite.
 
     >>> log = Log.from_arrays(
@@ -268,13 +269,10 @@ def mips(
     Source: Saito and Joachims 2022 (arXiv 2202.06317), section 3.
     """
     check_kind("log", log, Log, "; piwo.read makes one")
-    check_kind("categories", categories, (Mapping, str), ": label -> category")
     bounds.log_inv_delta(delta)  # raises unless 0 < delta < 1
     name = name or name_of(policy)
     log, ready = matched(log, {name: policy})
-    if isinstance(categories, str):
-        categories = _column_of_items(log.actions, categories)
-    places, count = _places(log.actions, categories)
+    places, count = places_of(log.actions, categories)
     target = ready[name]
     notes: list[str] = [Note(f"assumes: {x}", kind="assumptions") for x in (ASSUMPTION, SUPPORT)]
     overlap = overlaps(log, {name: policy})[name]
@@ -330,49 +328,6 @@ def mips(
         no_interval=why_not,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _column_of_items(actions: Actions, column: str) -> dict[Label, Any]:
-    """Return label -> value of a column of items."""
-    if actions.items is None:
-        raise UsageError(
-            f"{argument('categories')} is {column!r}, a column of {argument('items')}, and the log "
-            "was read without; give label -> category"
-        )
-    table = actions.items.table
-    if column not in table.column_names:
-        raise UsageError(
-            f"{argument('categories')} is {column!r}, expected a column of {argument('items')} "
-            f"({', '.join(table.column_names)}) or label -> category"
-        )
-    return dict(zip(actions.labels, table[column].to_pylist(), strict=True))
-
-
-def _places(actions: Actions, categories: Mapping[Any, Any]) -> tuple[Codes, int]:
-    """Return the category of each action as a number, and how many there are."""
-    given: dict[str, Any] = {}
-    for label, category in categories.items():
-        if str(label) in given:
-            raise UsageError(
-                f"{argument('categories')} has two labels that read {str(label)!r}, such as the "
-                "number and its text; keep one of them"
-            )
-        if not isinstance(category, Hashable):
-            raise UsageError(
-                f"{argument('categories')} gives {label!r} the category {shown(category)}, "
-                "expected one value, such as text or a number"
-            )
-        given[str(label)] = category
-    lacking: list[Label] = [x for x in actions if str(x) not in given]
-    if lacking:
-        named = ", ".join(map(repr, lacking[:5]))
-        raise UsageError(
-            f"{argument('categories')} has no category for {len(lacking)} of the "
-            f"{len(actions)} actions ({named}); give every action one"
-        )
-    numbers: dict[Any, int] = {}
-    places = [numbers.setdefault(given[str(x)], len(numbers)) for x in actions]
-    return np.array(places, np.intp), len(numbers)
 
 
 def _why_not(

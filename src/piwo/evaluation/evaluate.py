@@ -114,8 +114,8 @@ def evaluate(
             from: "ix" for `interval="ix"`, "ls" for "ls", "cressie-read" for "cressie-read"; or
             "mips", by weights of categories (`piwo.estimators.mips`): results state what it
             assumes, and the interval does not rest on that. One more pass for each policy.
-        categories: for "mips": label of an action -> its category, or the name of a column of the
-            log's `items`.
+        categories: for "mips": label of an action -> its category or vector, or the names of
+            columns of the log's `items`.
         gamma: for ix and clip, half of lam for ls and ls-linear, and what goes with it for other
             scores; "auto": sqrt(log(2/delta) / n). A list: the path over these, in one pass, by
             "ix" unless `estimator` or `interval` says otherwise. Bounds that depend on gamma then

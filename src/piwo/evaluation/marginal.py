@@ -38,7 +38,7 @@ def check_categories(estimator: str | None, categories: Any, by: str | None) -> 
     if estimator == MARGINAL and categories is None:
         raise UsageError(
             f"{argument('estimator', MARGINAL)} weights by categories of actions; give "
-            f"{argument('categories')}: label -> category, or a column of {argument('items')}"
+            f"{argument('categories')}: label -> category, or columns of {argument('items')}"
         )
     if estimator == MARGINAL and by is not None:
         raise UsageError(
