@@ -9,6 +9,7 @@ import pytest
 
 import piwo as library
 from piwo import __version__
+from tests.cli.conftest import Command
 
 KEYS = {
     "name",
@@ -434,3 +435,16 @@ def test_the_next_line_names_the_columns_that_may_be_context(piwo, tmp_path: Pat
     done = piwo("evaluate", log, "--policy", "uniform")
     assert done.why.startswith("to learn, log context")
     assert piwo(*done.next).code == 0
+
+
+def test_a_label_in_each_action_line_says_which_action_it_is(piwo: Command, tmp_path: Path) -> None:
+    (tmp_path / "adf.vw").write_text(
+        "0:-1:0.25 |a id=cake\n|a id=tea\n\n|a id=tea\n0:-1:0.5 |a id=cake\n\n"
+    )
+    words = ("--items-label", "a/id", "--policy", "constant:cake", "--json")
+    ran = piwo("evaluate", "adf.vw", *words)
+    # by hand: 1 / .25 and 1 / .5, over two decisions
+    assert ran.document["policies"][0]["value"] == 3.0
+    refused = piwo("evaluate", "adf.vw", "--items-label", "a/name", "--policy", "constant:cake")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "an action line without 'a/name' (--items-label), which names actions" in refused.err

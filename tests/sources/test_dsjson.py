@@ -512,12 +512,13 @@ def test_entries_that_differ_are_said_in_one_line(tmp_path: Path) -> None:
     path = written(tmp_path / "log.dsjson", first, other, first)
     says = (
         r"1 of 3 events have other entries in c._multi than the first one, and an action is the "
-        r"number of its entry, whatever it says; items names features of the entries, actions"
+        r"number of its entry, whatever it says; items_label says what in an entry is its label, items"
     )
     with pytest.warns(PiwoWarning, match=says):
         log = read_dsjson(path)
     assert log.actions.labels == (1, 2)
     # Named features, or labels that mean the same everywhere, leave nothing to say.
+    assert read_silently(path, items_label="id").actions.labels == ("cake", "soup", "tea")
     assert read_silently(path, items="price").columns.eligible == "eligible"
     assert read_silently(path, actions=["left", "right"]).actions.labels == ("left", "right")
     # Spaces are no difference.

@@ -170,7 +170,10 @@ class LogOptions(ColumnOptions):  # type: ignore[misc] # (fields from the table 
     ] = None
     items_label: Annotated[
         str | None,
-        Parameter(help="Its column of labels. [default: that of --action]"),
+        Parameter(
+            help="Its column of labels. [default: that of --action] Of a file of Vowpal Wabbit: "
+            "what in an action is its label, such as a/id or _tag."
+        ),
     ] = None
     independent_rows: Annotated[
         bool,

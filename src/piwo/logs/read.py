@@ -28,7 +28,7 @@ from piwo.logs.role_docs import documents_roles
 from piwo.logs.served import ServedLog, logger_of, served_log
 from piwo.logs.source_of import paths_of, source_of
 from piwo.logs.validation import Behavior
-from piwo.logs.vowpal_wabbit import features_named, read_dsjson, read_vw
+from piwo.logs.vowpal_wabbit import check_items_label, features_named, read_dsjson, read_vw
 from piwo.messages import argument
 from piwo.sources.filters import condition, mentioned
 from piwo.sources.frames import (
@@ -111,7 +111,10 @@ def read(
             of `eligible`: they may differ from row to row for one label, as a price does. For
             Vowpal Wabbit's files: names of features of the action lines ("ad/price") or of paths
             inside the entries of `c._multi`.
-        items_label: its column of labels; None: the name of the action column.
+        items_label: its column of labels; None: the name of the action column. For Vowpal Wabbit's
+            files: what in an action is its label, a feature of the action lines ("a/id") or a path
+            inside the entries of `c._multi` ("id", "_tag"); None: the number of the line or entry.
+            A table of items then has the labels in the column of the last part of that name ("id").
         **roles: the columns, by role. A default propensity column is read only if propensities
             are given in no other way:
 
@@ -155,18 +158,14 @@ def read(
         # Every line of such a log names its action, cost and propensity itself.
         redundant = behavior is not None or normalize or where is not None
         if redundant or replace(columns, context=()) != Columns():
-            takes = ", ".join(map(argument, ("context", "actions", "reward_range")))
+            names = ("context", "actions", "items", "items_label", "reward_range")
+            takes = ", ".join(map(argument, names))
             raise UsageError(
                 f"{paths[0]!r} is a {kind} log, whose lines state action, cost and "
                 f"propensity; give at most {takes}"
             )
-        features = features_named(items)
-        known = _listed(actions, None if features else items, items_label, columns.action)
-        given: dict[str, Any] = {"context": columns.context, "actions": known, "items": features}
-        if kind == "vw":
-            log = read_vw(paths, hash_size=hash_size, reward_range=reward_range, **given)
-        else:
-            log = read_dsjson(paths, reward_range=reward_range, **given)
+        stated = {"context": columns.context, "reward_range": reward_range}
+        log = _of_lines(paths, kind, stated, actions, (items, items_label), hash_size)
         log = replace(log, encoding=encoding, logger=logger)
         return _net(log, action_cost, action_cost_range)
     if columns.eligible is not None and _names_column(items):
@@ -192,6 +191,39 @@ def read(
         frames=frames_library(source),
     )
     return _net(log, action_cost, action_cost_range)
+
+
+def _of_lines(
+    paths: list[str],
+    kind: str | None,
+    stated: dict[str, Any],
+    actions: Sequence[Any] | Actions | None,
+    items: tuple[Any, str | None],
+    hash_size: int,
+) -> Log:
+    """Return the log of files of Vowpal Wabbit.
+
+    Args:
+        paths: of the files.
+        kind: of these.
+        stated: the context and the range of the reward.
+        actions: as in `read`.
+        items: and `items_label`, as there.
+        hash_size: as there.
+    """
+    table, items_label = items
+    check_items_label(items_label)
+    features = features_named(table)
+    if features:
+        table = None
+    label = None
+    if table is not None and items_label is not None:
+        label = items_label.rpartition("/")[2]
+    known = _listed(actions, table, label, "action")
+    given: dict[str, Any] = {**stated, "actions": known, "items": features}
+    if kind == "vw":
+        return read_vw(paths, hash_size=hash_size, items_label=items_label, **given)
+    return read_dsjson(paths, items_label=items_label, **given)
 
 
 def _names_column(items: Any) -> bool:

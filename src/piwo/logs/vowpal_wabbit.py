@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from piwo.checks import check_listed
+from piwo.checks import check_listed, shown
 from piwo.errors import UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.columns import Columns
@@ -21,7 +21,14 @@ from piwo.sources.dsjson import EVENT_ID, dsjson_source
 from piwo.sources.paths import files_of
 from piwo.sources.vw import VwKind, vw_source
 
-__all__ = ["features_named", "files_and_context", "read_dsjson", "read_vw", "warn_of_skipped"]
+__all__ = [
+    "check_items_label",
+    "features_named",
+    "files_and_context",
+    "read_dsjson",
+    "read_vw",
+    "warn_of_skipped",
+]
 
 
 def read_dsjson(
@@ -32,6 +39,7 @@ def read_dsjson(
     reward_range: tuple[float, float] = (0.0, 1.0),
     on_error: Literal["raise", "skip"] = "raise",
     items: str | Sequence[str] = (),
+    items_label: str | None = None,
 ) -> Log:
     """Return the log of Vowpal Wabbit dsjson files (one decision a line).
 
@@ -50,18 +58,22 @@ def read_dsjson(
     If every event has as many entries in `c._multi`, these are the K actions; a warning says so if
     the entries differ from event to event, unless `actions` are given. If their number changes, the
     log has eligible actions: those of each event, and an action is the number of its entry. A
-    warning says so. A number says little of what the entry offers: `items` names features of it,
-    for models of context and item.
+    warning says so. A number says little of what the entry offers: `items_label` says what in the
+    entry is the label of the action, and `items` names features of it, for models of context and
+    item. With labels, actions are a fixed list if every event has the same ones, in any order.
 
     Args:
         paths: path, glob, or a list of them; a name may end in .gz.
         context: paths inside `c`, parts separated by "/", such as "U/x" or "FromUrl/0/weather"; a
             path whose values are all numbers is a number, any other is text.
         actions: K labels in the order of `c._multi`; None: 1, 2, ..., K, as `_label_Action` counts.
+            With `items_label`: all labels, in any order; None: those found.
         reward_range: the declared (lo, hi) of the reward, minus the cost.
         on_error: "skip" leaves out and counts lines of broken JSON instead of raising.
         items: paths inside the entries of `c._multi`, parts separated by "/"; they become features
             of the eligible actions inside the log, see `items` of `piwo.read`.
+        items_label: path inside the entries of `c._multi`, parts separated by "/", such as "id" or
+            "_tag", whose value is the label of the action: text, or whole numbers if all are.
 
     Returns:
         A `Log` with full propensity vectors, and row numbers that count events. If every event has
@@ -89,11 +101,12 @@ def read_dsjson(
     files, context = files_and_context(paths, context)
     known, labels = None, None
     if actions is not None:
-        known = Actions(actions)
+        known = actions if isinstance(actions, Actions) else Actions(actions)
         labels = known.labels
     items = _items_once(files, items)
+    check_items_label(items_label)
     _require_free(context)
-    events = dsjson_source(files, context, labels, on_error == "skip", items)
+    events = dsjson_source(files, context, labels, on_error == "skip", items, items_label)
     source = events.source
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
     warn_of_skipped(source.name, skipped, source.rows or 0, "lines are not events")
@@ -104,24 +117,27 @@ def read_dsjson(
         columns = replace(columns, key=EVENT_ID)
     if known is None:
         # `_label_Action` counts from 1.
-        known = Actions(range(1, events.count + 1))
-    if events.differing and not events.changing and actions is None:
+        known = Actions(events.labels or range(1, events.count + 1))
+    numbered = actions is None and items_label is None
+    if events.differing and not events.changing and numbered:
         warn(
             f"{source.name}: {events.differing:,} of {source.rows or 0:,} events have other "
             "entries in c._multi than the first one, and an action is the number of its entry, "
-            f"whatever it says; {argument('items')} names features of the entries, "
-            f"{argument('actions')} gives labels if a number means the same in every event"
+            f"whatever it says; {argument('items_label')} says what in an entry is its label, "
+            f"{argument('items')} names features, {argument('actions')} gives labels if a number "
+            "means the same in every event"
         )
     if events.changing:
         columns = replace(columns, eligible="eligible")
         if items:
             columns = replace(columns, item_features="items")
             known = known.with_inline_items("action")
-        else:
+        elif items_label is None:
             warn(
                 f"{source.name}: the number of actions changes, so that an action is the number "
                 "of its entry in c._multi; what the entry says is not read "
-                f"({argument('items')} names features)"
+                f"({argument('items_label')} says what is its label, {argument('items')} names "
+                "features)"
             )
     return Log.of(source, columns, known, reward_range=reward_range)
 
@@ -135,6 +151,7 @@ def read_vw(
     kind: VwKind | None = None,
     hash_size: int = DEFAULT_ENCODING.hash_size,
     items: str | Sequence[str] = (),
+    items_label: str | None = None,
 ) -> Log:
     """Return the log of text files of Vowpal Wabbit, of `--cb` or `--cb_adf`.
 
@@ -164,12 +181,14 @@ def read_vw(
             are the characters that names cannot hold.
         actions: K labels, of actions 1, ..., K or of the lines of each decision; None: the numbers
             1, ..., K, with K the largest number in a label (at most 1,000,000), or the number of
-            lines.
+            lines. With `items_label`: all labels, in any order; None: those found.
         reward_range: the declared (lo, hi) of the reward, minus the cost.
         kind: "cb", "cb_adf"; None: guessed from the first 1,000 lines.
         hash_size: a power of two.
         items: features of the action lines (`--cb_adf`), named as those of `context`; they become
             features of the eligible actions inside the log, see `items` of `piwo.read`.
+        items_label: the feature of the action lines (`--cb_adf`) whose value is the label of the
+            action, named as those of `context`: "a/id" for `|a id=tea` or `|a id:7`.
 
     Returns:
         A `Log` with the propensity of the action taken; row numbers count labeled decisions.
@@ -195,30 +214,32 @@ def read_vw(
     files, context = files_and_context(paths, context)
     known, labels = None, None
     if actions is not None:
-        known = Actions(actions)
+        known = actions if isinstance(actions, Actions) else Actions(actions)
         labels = known.labels
 
     def places(column: str, features: Sequence[str]) -> tuple[Any, Any]:
         return hashed_places(column, pa.array(features, pa.large_string()), hash_size)
 
     items = _items_once(files, items)
+    check_items_label(items_label)
     _require_free(context)
-    events = vw_source(files, context, labels, kind, places, hash_size, items)
+    events = vw_source(files, context, labels, kind, places, hash_size, items, items_label)
     source = events.source
     skipped: Mapping[str, int] = getattr(source, "skipped", {})
     warn_of_skipped(source.name, skipped, source.rows or 0, "are not labeled decisions")
     columns = Columns(reward="cost", cost=True, context=context)
     if known is None:
-        known = Actions(range(1, events.count + 1))
+        known = Actions(events.labels or range(1, events.count + 1))
     if events.changing:
         columns = replace(columns, eligible="eligible")
         if items:
             columns = replace(columns, item_features="items")
             known = known.with_inline_items("action")
-        elif events.by_line:
+        elif events.by_line and items_label is None:
             warn(
                 f"{source.name}: the actions of a decision change, so that an action is the number "
-                f"of its line; what the lines say is not read ({argument('items')} names features)"
+                f"of its line; what the lines say is not read ({argument('items_label')} names the "
+                f"feature that is its label, {argument('items')} features)"
             )
     return Log.of(source, columns, known, reward_range=reward_range, encoding=encoding)
 
@@ -234,6 +255,21 @@ def features_named(items: Any) -> tuple[str, ...]:
     if isinstance(items, list | tuple) and all(isinstance(word, str) for word in items):
         return tuple(items)
     return ()
+
+
+def check_items_label(items_label: Any) -> None:
+    """Raise for what does not name the label of an action of Vowpal Wabbit's files.
+
+    Args:
+        items_label: the feature or path; None: actions are numbers.
+
+    >>> check_items_label("a/id")
+    """
+    if items_label is not None and (not isinstance(items_label, str) or not items_label.strip("/")):
+        raise UsageError(
+            f"{argument('items_label')} is {shown(items_label)}, expected one name, as text, of "
+            "what in an action is its label, such as 'id'"
+        )
 
 
 def _items_once(files: Sequence[str], items: str | Sequence[str]) -> tuple[str, ...]:

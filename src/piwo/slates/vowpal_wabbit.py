@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from piwo.checks import shown
 from piwo.errors import UsageError, warn
 from piwo.logs.actions import Actions
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding
 from piwo.logs.hashing import hashed_places
 from piwo.logs.options import Logger, check_logger, check_reward_range
-from piwo.logs.vowpal_wabbit import files_and_context, warn_of_skipped
+from piwo.logs.vowpal_wabbit import check_items_label, files_and_context, warn_of_skipped
 from piwo.messages import argument
 from piwo.slates.log import SlateLog, alpha_of
 from piwo.slates.policies import FromColumns
@@ -182,11 +181,7 @@ def _checked(actions: Any, reward_range: Any, logger: Any, items_label: Any) -> 
     """Return the actions, if they were named; raise for wrong arguments."""
     check_reward_range(reward_range)
     check_logger(logger)
-    if items_label is not None and (not isinstance(items_label, str) or not items_label.strip("/")):
-        raise UsageError(
-            f"{argument('items_label')} is {shown(items_label)}, expected one name, as text, of "
-            "what in an action is its label, such as 'id'"
-        )
+    check_items_label(items_label)
     if actions is None or isinstance(actions, Actions):
         return actions
     return Actions(actions)

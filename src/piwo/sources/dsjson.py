@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
+from piwo.sources.action_names import NAMES, Names, are_whole, name_columns, named_events
 from piwo.sources.dsjson_entries import ENTRIES, Entries
 from piwo.sources.dsjson_lines import EVENT_ID, EventLines, Layout, pointer_of, typed
 from piwo.sources.dsjson_values import NUMBERS, ValueCounts
@@ -120,11 +122,12 @@ _RULES = {
 }
 
 
-def _layout(items: Sequence[str]) -> Layout:
+def _layout(items: Sequence[str], items_label: str | None) -> Layout:
     """Return what is taken of an event.
 
     Args:
         items: paths inside the entries of `c._multi`.
+        items_label: path of the names of actions inside these.
     """
     columns = {
         "a": "try_cast(e.a as BIGINT[])",
@@ -140,7 +143,11 @@ def _layout(items: Sequence[str]) -> Layout:
         at = quoted(pointer_of(path), "'")
         columns[f"i{i}"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
         columns[f"k{i}"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
-    inside = (("_multi", tuple(items)),) if items else ()
+    read = list(items)
+    if items_label is not None:
+        read.append(items_label)
+        columns |= name_columns(pointer_of(items_label))
+    inside = (("_multi", tuple(read)),) if read else ()
     return Layout(_FIELDS, _SHAPE, _NO_DECISION, _RULES, columns, inside)
 
 
@@ -152,9 +159,12 @@ class Decisions:
     count: int
     """The number of actions; of changing ones the largest of an event."""
     changing: bool
-    """Whether events differ in the number of their actions, or features of actions were named."""
+    """Whether events differ in the number or the names of their actions, or features of actions
+    were named."""
     differing: int = 0
     """How many events have other entries in `c._multi` than the first one."""
+    labels: tuple[Any, ...] | None = None
+    """The names of all actions, sorted, if a field names them."""
 
 
 def dsjson_source(
@@ -163,6 +173,7 @@ def dsjson_source(
     labels: Sequence[Any] | None,
     skip_broken: bool,
     items: Sequence[str] = (),
+    items_label: str | None = None,
 ) -> Decisions:
     """Return the events of dsjson files as columns, and the number of actions.
 
@@ -175,10 +186,13 @@ def dsjson_source(
     Args:
         files: their paths.
         context: paths inside `c`, parts separated by "/".
-        labels: of the actions in the order of `c._multi`; None: 1, 2, ..., K.
+        labels: of the actions in the order of `c._multi`, or with `items_label` in any order; None:
+            1, 2, ..., K, or the names that are found.
         skip_broken: count lines of broken JSON instead of raising.
         items: paths inside the entries of `c._multi`; then there is a column `items`, of lists of
             objects, and one of `eligible`.
+        items_label: path inside the entries of `c._multi` of what names the action. If events list
+            the same names in any order, `propensities` are in the order of the labels.
 
     Raises:
         DataError: for broken or contradictory events, with their line numbers, and for files
@@ -186,8 +200,8 @@ def dsjson_source(
         FileError: for files that cannot be read.
         UsageError: for another number of labels than actions.
     """
-    lines = EventLines(tuple(files), tuple(context), _layout(items), skip_broken)
-    events = _Events(lines, labels, tuple(items))
+    lines = EventLines(tuple(files), tuple(context), _layout(items, items_label), skip_broken)
+    events = _Events(lines, labels, tuple(items), items_label)
     raw = spooled(events, events.columns)
     # What a column holds is known when all events were read.
     columns = _Columns(raw, events)
@@ -195,20 +209,28 @@ def dsjson_source(
     if isinstance(made, TableSource):
         # Batches are cut anew, as those of many small files would be small.
         made = replace(made, table=made.table.combine_chunks())
-    return Decisions(made, events.count, events.changing, events.entries.differing)
+    found = None if events.names is None else columns.labels
+    return Decisions(made, events.count, events.changing, events.entries.differing, found)
 
 
 class _Events:
     """The events of files, read once, by `spooled`; also their only fragment."""
 
     def __init__(
-        self, lines: EventLines, labels: Sequence[Any] | None, items: tuple[str, ...]
+        self,
+        lines: EventLines,
+        labels: Sequence[Any] | None,
+        items: tuple[str, ...],
+        items_label: str | None,
     ) -> None:
         self.lines, self.labels, self.items, self.start = lines, labels, items, 0
+        self.items_label = items_label
+        self.names = None if items_label is None else Names(labels)
         self.name = lines.name
         own = ("action", "cost", "propensity", "propensities", "pdrop", EVENT_ID)
         of_context = (f"v{i}" for i in range(len(lines.context)))
-        self.columns = (*own, *of_context, *(f"i{i}" for i in range(len(items))))
+        of_names = () if items_label is None else (NAMES,)
+        self.columns = (*own, *of_context, *(f"i{i}" for i in range(len(items))), *of_names)
         self.sizes: set[int] = set()
         """The numbers of actions that events have."""
         self._counts: dict[str, str] = {}
@@ -227,7 +249,8 @@ class _Events:
     @property
     def changing(self) -> bool:
         """Whether each event lists its own actions."""
-        return len(self.sizes) > 1 or bool(self.items)
+        others = len(self.sizes) > 1 if self.names is None else self.names.changing
+        return others or bool(self.items)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -237,15 +260,20 @@ class _Events:
         """Yield the events, and raise at the end if one breaks a rule, or there is none."""
         for file, parsed in self.lines.tables():
             events = self._counted_alike(parsed, file)
+            if self.items_label is not None:
+                events = named_events(events, file, self.lines.faults, self.items_label)
             if events.num_rows:
                 yield self._record(events)
         self.lines.refuse()
         self.lines.require_any("an event")
-        if self.labels is not None and len(self.labels) != self.count:
+        unnamed = self.names is None and self.labels is not None
+        if unnamed and len(self.labels or ()) != self.count:
             has = f"every event of {self.name!r} has {self.count}"
             if len(self.sizes) > 1:
                 has = f"an event of {self.name!r} has {self.count}"
-            raise UsageError(f"got {len(self.labels)} {argument('actions')}, but {has} in c._multi")
+            raise UsageError(
+                f"got {len(self.labels or ())} {argument('actions')}, but {has} in c._multi"
+            )
         for path, kinds in zip(self.items, self.kinds, strict=True):
             if kinds <= {"NULL"}:
                 raise DataError(
@@ -292,6 +320,10 @@ class _Events:
             flat = events[f"i{i}"].combine_chunks().flatten()
             self.values[i].add(flat, events[f"k{i}"].combine_chunks().flatten())
             arrays.append(events[f"i{i}"].combine_chunks())
+        if self.names is not None:
+            listed = events["names"].combine_chunks()
+            self.names.add(listed, are_whole(events))
+            arrays.append(listed)
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
 
 
@@ -311,7 +343,11 @@ class _Columns:
         if events.items:
             names.append("items")
         self.names = [*names, *events.lines.context]
-        self._labels = pa.array(events.labels or range(1, events.count + 1))
+        self.labels: tuple[Any, ...] = tuple(events.labels or range(1, events.count + 1))
+        """Of the actions."""
+        if events.names is not None:
+            self.labels = tuple(events.labels or events.names.labels)
+        self._labels = pa.array(self.labels)
 
     def fragments(self, columns: Sequence[str]) -> list[Fragment]:  # noqa: ARG002 (all of them)
         """Return the only fragment."""
@@ -325,28 +361,40 @@ class _Columns:
 
     def _record(self, record: pa.RecordBatch) -> pa.RecordBatch:
         vectors = record["propensities"]
-        ends, vectors = vectors.offsets, vectors.flatten()
-        arrays = [self._labels.take(record["action"]), record["cost"], record["propensity"]]
+        ends, vectors = pc.subtract(vectors.offsets, vectors.offsets[0]), vectors.flatten()
+        listed = self._listed(record, ends.to_numpy())
+        chosen = pc.add(ends[:-1], record["action"].cast(ends.type))
+        arrays = [listed.take(chosen), record["cost"], record["propensity"]]
         if self._events.changing:
-            arrays.append(pa.ListArray.from_arrays(pc.subtract(ends, ends[0]), vectors))
+            arrays.append(pa.ListArray.from_arrays(ends, vectors))
         else:
+            if self._events.names is not None:
+                # in the order of the labels, whatever that of the entries is
+                codes = pc.index_in(listed, value_set=self._labels.cast(listed.type)).to_numpy()
+                rows = np.repeat(np.arange(len(record)), self._events.count)
+                ordered = np.empty((len(record), self._events.count))
+                ordered[rows, codes] = vectors.to_numpy()
+                vectors = pa.array(ordered.ravel())
             arrays.append(pa.FixedSizeListArray.from_arrays(vectors, self._events.count))
         if self._events.lines.thinned:
             arrays.append(pa.array(1.0 / (1.0 - record["pdrop"].to_numpy())))
         if self._events.lines.identified:
             arrays.append(record[EVENT_ID])
         if self._events.changing:
-            arrays += self._of_actions(record)
+            arrays += self._of_actions(record, ends, listed)
         arrays += self._events.lines.contexts(record)
         return pa.RecordBatch.from_arrays(arrays, names=self.names)
 
-    def _of_actions(self, record: pa.RecordBatch) -> list[pa.Array]:
+    def _listed(self, record: pa.RecordBatch, ends: npt.NDArray[Any]) -> pa.Array:
+        """Return the labels of the entries of all events, one after the other."""
+        if self._events.names is not None:
+            return self._events.names.typed(record[NAMES].flatten())
+        places = np.arange(ends[-1]) - np.repeat(ends[:-1], np.diff(ends))
+        return self._labels.take(pa.array(places))
+
+    def _of_actions(self, record: pa.RecordBatch, ends: pa.Array, listed: pa.Array) -> list[Any]:
         """Return the actions of each event, and the objects with their features."""
-        vectors = record["propensities"]
-        ends = pc.subtract(vectors.offsets, vectors.offsets[0])
-        starts, sizes = ends.to_numpy()[:-1], vectors.value_lengths().to_numpy()
-        places = np.arange(ends[-1].as_py()) - np.repeat(starts, sizes)
-        arrays = [pa.ListArray.from_arrays(ends, self._labels.take(pa.array(places)))]
+        arrays = [pa.ListArray.from_arrays(ends, listed)]
         if self._events.items:
             features: list[pa.Array] = []
             for i, kinds in enumerate(self._events.kinds):

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from piwo.messages import argument
+from piwo.sources.action_names import NAMES, Names, are_whole, name_columns, named_events
 from piwo.sources.dsjson_entries import ENTRIES, Entries
 from piwo.sources.dsjson_lines import EventLines, Layout, pointer_of
 from piwo.sources.dsjson_values import NUMBERS
-from piwo.sources.query import quoted
 from piwo.sources.slate_events import (
     COUNT,
     INCLUDED,
-    NAMES,
     Finished,
-    Names,
     SlateEvents,
     check_context,
     earned_of,
@@ -181,8 +177,6 @@ _COLUMNS = {
     **ENTRIES,
 }
 """What is taken of an event."""
-_WHOLE = ("BIGINT", "UBIGINT")
-"""The types of whole numbers in the text."""
 
 
 def _layout(items_label: str | None) -> Layout:
@@ -195,10 +189,7 @@ def _layout(items_label: str | None) -> Layout:
     read = ["_slot_id"]
     if items_label is not None:
         read.append(items_label)
-        at = quoted(pointer_of(items_label), "'")
-        entries = "case when kind = 'event' then json_extract(_multi, '$[*]') end"
-        columns["names"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
-        columns["kinds"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
+        columns |= name_columns(pointer_of(items_label))
     inside = (("_multi", tuple(read)), ("_slots", ("_inc",)))
     return Layout(_FIELDS, _SHAPE, _UNUSABLE, _RULES, columns, inside)
 
@@ -339,34 +330,12 @@ class _Events:
         """Return the events in which each action has a name of its own."""
         if self.names is None or not events.num_rows:
             return events
-        names, kinds = (events[x].combine_chunks() for x in ("names", "kinds"))
-        rows = np.repeat(np.arange(len(names)), names.value_lengths().to_numpy())
-        flat = pc.fill_null(kinds.flatten(), "NULL")
-        codes = names.flatten().dictionary_encode().indices
-        slots = np.zeros(len(rows), np.int64)
+        slots = None
         if not self.by_slot:
             # an action of slates may be one of several slots
             slots = events["owners"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        pairs = np.stack([rows, slots, pc.fill_null(codes, -1).to_numpy(zero_copy_only=False)])
-        _, first = np.unique(pairs, axis=1, return_index=True)
-        again = np.ones(len(rows), np.bool_)
-        again[first] = False
-        where = f"at {self.items_label} ({argument('items_label')}), which names actions"
-        sound = np.ones(len(names), np.bool_)
-        missing = pc.equal(flat, "NULL").to_numpy(zero_copy_only=False)
-        single = pc.is_in(flat, pa.array(["VARCHAR", *_WHOLE])).to_numpy(zero_copy_only=False)
-        rules = {
-            f"has an entry of c._multi without a value {where}": missing,
-            f"has an entry of c._multi with neither text nor a whole number {where}": ~single,
-            f"has two entries of c._multi with the same value {where}": again,
-        }
-        for rule, wrong in rules.items():
-            broken = np.zeros(len(names), np.bool_)
-            broken[rows[wrong]] = True
-            broken &= sound
-            self.lines.faults.add(rule, file, events["number"].to_numpy()[broken])
-            sound &= ~broken
-        return events.filter(pa.array(sound))
+        assert self.items_label is not None
+        return named_events(events, file, self.lines.faults, self.items_label, slots)
 
     def _record(self, events: pa.Table) -> pa.RecordBatch:
         """Return events as columns."""
@@ -388,10 +357,9 @@ class _Events:
         ]
         if self.names is not None:
             listed = events["names"].combine_chunks()
-            kinds = pc.unique(events["kinds"].combine_chunks().flatten())
             slots: list[int] = []
             if self.form is not None and not self.by_slot and not self.others:
                 slots = [int(x) for x in self.form.partition(" ")[2].split(",")]
-            self.names.add(listed, set(kinds.to_pylist()) <= set(_WHOLE), slots)
+            self.names.add(listed, are_whole(events), slots)
             arrays.append(listed)
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))

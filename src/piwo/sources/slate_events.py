@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from piwo.errors import UsageError
 from piwo.messages import argument
+from piwo.sources.action_names import NAMES, Names, ends_of
 from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
@@ -19,9 +20,7 @@ from piwo.sources.table import TableSource
 __all__ = [
     "COUNT",
     "INCLUDED",
-    "NAMES",
     "Finished",
-    "Names",
     "SlateEvents",
     "check_context",
     "earned_of",
@@ -33,15 +32,11 @@ __all__ = [
 
 COUNT = "number of actions"
 """Column of how many actions a decision has, while events are read."""
-NAMES = "names of actions"
-"""Column of the names of the actions of a decision, while events are read."""
 INCLUDED = "actions of slots"
 """Column of the numbers of the actions that each slot can show, while events are read; null or
 empty: all of the event."""
 _OWN = {"slate", "reward", "rewards", "propensities", "weight", "eligible", COUNT, NAMES, INCLUDED}
 """Columns of a slate log that are no context."""
-_DIGITS = 18
-"""Names of more digits are text."""
 
 
 @dataclass(frozen=True)
@@ -72,82 +67,6 @@ class SlateEvents:
     """The names of all actions, sorted, if a feature names them."""
     differing: int = 0
     """How many events say something else of their actions than the first one, and have as many."""
-
-
-class Names:
-    """The names that events give their actions, by one feature of each.
-
-    Args:
-        declared: labels that actions can have; an event that lacks one has actions of its own.
-
-    >>> names = Names()
-    >>> names.add(pa.array([["7", "12"], ["12", "7"]]), True)
-    >>> names.labels, names.changing
-    ((7, 12), False)
-    """
-
-    def __init__(self, declared: Sequence[Any] | None = None) -> None:
-        self.whole = True
-        """Whether all are whole numbers."""
-        self._declared = set(map(str, declared or ()))
-        self._found: set[str] = set()
-        self._sizes: set[int] = set()
-        self._slots: dict[str, int] = {}
-        """Name -> the slot that the action is of (slates)."""
-        self._moved = False
-        """Whether an action is of one slot here, and of another there."""
-
-    def add(self, names: pa.Array, whole: bool, slots: Sequence[int] = ()) -> None:
-        """Take in the names of some events.
-
-        Args:
-            names: a list of text for each event, none of them twice.
-            whole: whether all are whole numbers.
-            slots: of slates, the slot of each action of an event, if all have the same; empty: of
-                ccb, or they differ.
-        """
-        if slots:
-            flat = names.flatten()
-            for place, slot in enumerate(slots):
-                here = pc.unique(flat.take(pa.array(range(place, len(flat), len(slots)))))
-                for name in here.to_pylist():
-                    self._moved |= self._slots.setdefault(name, slot) != slot
-        self._found.update(pc.unique(names.flatten()).to_pylist())
-        self._sizes.update(pc.unique(pc.list_value_length(names)).to_pylist())
-        self.whole = self.whole and whole
-
-    @property
-    def changing(self) -> bool:
-        """Whether not every event has all names, in any order, and those of slates in one slot."""
-        all_names = self._found | self._declared
-        return len(self._sizes) > 1 or len(all_names) > max(self._sizes) or self._moved
-
-    @property
-    def labels(self) -> tuple[Any, ...]:
-        """The labels of all actions, sorted: numbers if all names are whole numbers."""
-        return tuple(sorted(self.typed(pa.array(self._found, pa.string())).to_pylist()))
-
-    def typed(self, names: pa.Array) -> pa.Array:
-        """Return names as labels.
-
-        Args:
-            names: text.
-        """
-        numbers = self.whole and max(map(len, self._found)) <= _DIGITS
-        return names.cast(pa.int64()) if numbers else names
-
-    def of_slates(self, slates: pa.Array, names: pa.Array) -> pa.Array:
-        """Return lists of labels from lists of numbers.
-
-        Args:
-            slates: lists of numbers from 0, of actions of the event.
-            names: lists of the names of these, as text.
-        """
-        starts = names.offsets.to_numpy()[:-1] - names.offsets[0].as_py()
-        sizes = pc.list_value_length(slates).to_numpy(zero_copy_only=False)
-        places = np.repeat(starts, sizes) + slates.flatten().to_numpy()
-        taken = self.typed(names.flatten()).take(pa.array(places))
-        return pa.ListArray.from_arrays(_ends(slates), taken)
 
 
 @dataclass
@@ -239,14 +158,14 @@ class Finished:
             first = np.repeat(np.repeat(starts, slots), sizes)
             labels = self.names.typed(record[NAMES].flatten()).take(pa.array(first + places))
             inside = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), labels)
-        return pa.ListArray.from_arrays(_ends(included), inside)
+        return pa.ListArray.from_arrays(ends_of(included), inside)
 
     def _eligible(self, record: pa.RecordBatch) -> pa.Array:
         """Return the lists of the actions of each event."""
         if self.names is None:
             return eligible_of_counts(record[COUNT], self.labels)
         listed = record[NAMES]
-        return pa.ListArray.from_arrays(_ends(listed), self.names.typed(listed.flatten()))
+        return pa.ListArray.from_arrays(ends_of(listed), self.names.typed(listed.flatten()))
 
 
 def earned_of(costs: pa.Array, lowest: float) -> pa.Array:
@@ -263,7 +182,7 @@ def earned_of(costs: pa.Array, lowest: float) -> pa.Array:
         # 0 - x, as -0.0 would be kept
         return pc.subtract(pc.subtract(0.0, costs), lowest)
     numbers = earned_of(costs.flatten(), lowest)
-    return pa.ListArray.from_arrays(_ends(costs), numbers)
+    return pa.ListArray.from_arrays(ends_of(costs), numbers)
 
 
 def eligible_of_counts(counts: pa.Array, labels: Sequence[Any] | None) -> pa.Array:
@@ -307,7 +226,7 @@ def labels_of(slates: pa.Array, labels: Sequence[Any] | None) -> pa.Array:
     if labels is None:
         return slates
     taken = pa.array(list(labels)).take(slates.flatten())
-    return pa.ListArray.from_arrays(_ends(slates), taken)
+    return pa.ListArray.from_arrays(ends_of(slates), taken)
 
 
 def require_labels(
@@ -340,8 +259,3 @@ def check_context(context: Sequence[str]) -> None:
             f"{argument('context')} names {taken[0]!r}, which is a column of its own in a slate "
             "log; name others"
         )
-
-
-def _ends(lists: pa.Array) -> pa.Array:
-    sizes = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-    return pa.array(np.append(0, sizes.cumsum()), pa.int32())

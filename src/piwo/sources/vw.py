@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
+from piwo.sources.action_names import NamedColumns, Names
 from piwo.sources.addresses import name_of
 from piwo.sources.lines import BrokenLineError, Faults, lines_of, number_of
 from piwo.sources.source import Fragment, Source, rows_within
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
 from piwo.sources.vw_features import FeatureColumns, Places
+from piwo.sources.vw_names import NameOfLine
 
 __all__ = ["VwEvents", "VwKind", "numbered_lines", "vw_source", "words_of"]
 
@@ -52,6 +54,8 @@ class _Label:
     probability: float
     listed: tuple[int, ...] = ()
     """The actions that could be taken, if the line lists them."""
+    names: Sequence[str] = ()
+    """Of these, if a feature of the action lines names them."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class VwEvents:
     """Whether the sets of actions, or what their lines say, change from decision to decision."""
     by_line: bool = False
     """Whether actions are lines (`--cb_adf`), not numbers."""
+    labels: tuple[Any, ...] | None = None
+    """The names of all actions, sorted, if a feature names them."""
 
 
 def vw_source(
@@ -83,6 +89,7 @@ def vw_source(
     places: Places,
     hash_size: int,
     items: Sequence[str] = (),
+    items_label: str | None = None,
 ) -> VwEvents:
     """Return the labeled decisions of text files as columns.
 
@@ -92,11 +99,13 @@ def vw_source(
     Args:
         files: their paths.
         context: "feature" of the namespace without a name, "namespace/feature", or "namespace/*".
-        labels: of actions 1, 2, ..., K; None: the numbers themselves.
+        labels: of actions 1, 2, ..., K, or with `items_label` in any order; None: the numbers
+            themselves, or the names that are found.
         kind: the layout; None: guessed from the first lines.
         places: hashes the features of "namespace/*" into `hash_size` columns.
         hash_size: their number.
         items: features of the action lines, named as those of `context`.
+        items_label: the feature of an action line that names the action.
 
     Raises:
         DataError: for lines that break a rule, with their numbers, and for files without decisions.
@@ -104,15 +113,24 @@ def vw_source(
     """
     if kind is None:
         kind = _guessed(files[0])
-    if items and kind == "cb":
-        raise UsageError(
-            f"{argument('items')} names features of action lines, and each line of {files[0]!r} is "
-            "a decision (--cb); leave it out"
-        )
+    for name, given in (("items", items), ("items_label", items_label)):
+        if given and kind == "cb":
+            raise UsageError(
+                f"{argument(name)} names features of action lines, and each line of {files[0]!r} "
+                "is a decision (--cb); leave it out"
+            )
+    names = name_of_line = None
+    if items_label is not None:
+        name_of_line, names = NameOfLine(items_label, places, hash_size), Names(labels)
+        labels = None
     features = FeatureColumns(tuple(context), places, hash_size)
     of_items = FeatureColumns(tuple(items), places, hash_size)
-    rows = _Rows(tuple(files), kind, labels, features, of_items)
+    rows = _Rows(tuple(files), kind, labels, features, of_items, name_of_line, names)
     source = spooled(rows, rows.columns, skipped=rows.counts)
+    if names is not None:
+        # Whether names are numbers is known when all were read.
+        typed = NamedColumns(source, names)
+        source = spooled(typed, rows.columns, skipped=rows.counts)
     changing = rows.changing or bool(items)
     if rows.changing and rows.unlisted:
         raise DataError(
@@ -121,7 +139,8 @@ def vw_source(
         )
     if not changing and isinstance(source, TableSource):
         source = replace(source, table=source.table.drop_columns(["eligible"]))
-    return VwEvents(source, rows.count, changing, kind == "cb_adf")
+    found = None if names is None else names.labels
+    return VwEvents(source, rows.count, changing, kind == "cb_adf", found)
 
 
 def _guessed(path: str) -> VwKind:
@@ -157,6 +176,8 @@ class _Rows:
     labels: Sequence[Any] | None
     context: FeatureColumns
     items: FeatureColumns
+    name_of_line: NameOfLine | None
+    names: Names | None
     counts: Counter[str] = field(default_factory=Counter)
     count: int = 0
     """The number of actions, known at the end."""
@@ -166,7 +187,7 @@ class _Rows:
     listed: tuple[int, ...] = ()
     first: tuple[str, ...] | None = None
     """The action lines of the first decision."""
-    changing: bool = False
+    others: bool = False
     """Whether the sets of actions, or what their lines say, change."""
     unlisted: int = 0
     """Decisions that do not list the actions that could be taken (`--cb`)."""
@@ -174,6 +195,11 @@ class _Rows:
     def __post_init__(self) -> None:
         if self.labels is not None:
             self.count = len(self.labels)
+
+    @property
+    def changing(self) -> bool:
+        """Whether each decision lists its own actions."""
+        return self.others if self.names is None else self.names.changing
 
     @property
     def name(self) -> str:
@@ -266,7 +292,7 @@ class _Rows:
             raise BrokenLineError(f"has an action above {self.count}, the number of labels")
         if label.listed:
             self.listed = self.listed or label.listed
-            self.changing = self.changing or label.listed != self.listed
+            self.others = self.others or label.listed != self.listed
         else:
             self.unlisted += 1
 
@@ -319,9 +345,13 @@ class _Rows:
             )
         if not taken:
             return None
+        names: Sequence[str] = ()
+        if self.name_of_line is not None:
+            names = self.name_of_line.of(lines)
         self._compare(tuple(actions))
         listed = tuple(range(1, len(actions) + 1))
-        return replace(taken[0], listed=listed), shared, lines if self.items.columns else ()
+        label = replace(taken[0], listed=listed, names=names)
+        return label, shared, lines if self.items.columns else ()
 
     def _compare(self, actions: tuple[str, ...]) -> None:
         """Note whether the action lines are those of the first decision.
@@ -338,7 +368,7 @@ class _Rows:
             self.first = actions
         self.count = max(self.count, len(actions))
         if self.labels is None:
-            self.changing = self.changing or actions != self.first
+            self.others = self.others or actions != self.first
         elif len(actions) != len(self.first):
             raise BrokenLineError(
                 f"has another number of actions than there are names ({len(self.labels)}), leave "
@@ -358,11 +388,16 @@ class _Rows:
         action: list[Any] = [label.action for label in found]
         if self.labels is not None:
             action = [self.labels[number - 1] for number in action]
+        listed = pa.array([label.listed or None for label in found], pa.list_(pa.int32()))
+        if self.names is not None and self.name_of_line is not None:
+            action = [label.names[label.action - 1] for label in found]
+            listed = pa.array([label.names for label in found], pa.list_(pa.string()))
+            self.names.add(listed, self.name_of_line.whole)
         arrays = [
             pa.array(action),
             pa.array([label.cost for label in found], pa.float64()),
             pa.array([label.probability for label in found], pa.float64()),
-            pa.array([label.listed or None for label in found], pa.list_(pa.int32())),
+            listed,
         ]
         if self.items.columns:
             objects = pa.StructArray.from_arrays(self.items.taken(), list(self.items.columns))

@@ -9,16 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from piwo.errors import DataError, UsageError
-from piwo.messages import argument
+from piwo.errors import DataError
+from piwo.sources.action_names import NAMES, Names
 from piwo.sources.addresses import name_of
 from piwo.sources.lines import BrokenLineError, Faults, number_of
 from piwo.sources.slate_events import (
     COUNT,
     INCLUDED,
-    NAMES,
     Finished,
-    Names,
     SlateEvents,
     check_context,
     earned_of,
@@ -29,6 +27,7 @@ from piwo.sources.source import Fragment, rows_within
 from piwo.sources.spool import spooled
 from piwo.sources.vw import numbered_lines, words_of
 from piwo.sources.vw_features import FeatureColumns, Places
+from piwo.sources.vw_names import NameOfLine
 
 __all__ = ["vw_slates"]
 
@@ -36,8 +35,6 @@ _DIGITS = 10
 """Numbers of actions and slots have fewer digits."""
 _SLOTS = 8
 """Slots that a row is taken to have, to cut batches."""
-_LARGEST = 2**53
-"""Below it float64 has every whole number."""
 _TOLERANCE = 1e-4
 """How far the probabilities of a slot may be from the sum 1: they are printed with six digits."""
 
@@ -127,7 +124,7 @@ def vw_slates(
     """
     check_context(context)
     features = FeatureColumns(tuple(context), places, hash_size)
-    name_of_line = None if items_label is None else _NameOfLine(items_label, places, hash_size)
+    name_of_line = None if items_label is None else NameOfLine(items_label, places, hash_size)
     names = None if name_of_line is None else Names(labels)
     labels = labels if names is None else None
     rows = _Rows(tuple(files), labels, lowest, features, name_of_line, names)
@@ -147,51 +144,6 @@ def vw_slates(
     return SlateEvents(source, by_slot, rows.most, rows.changing, rows.of_slots, found)
 
 
-class _NameOfLine:
-    """Finds what names an action in the features of its line."""
-
-    def __init__(self, items_label: str, places: Places, hash_size: int) -> None:
-        self._features = FeatureColumns((items_label,), places, hash_size)
-        self._where = f"{items_label!r} ({argument('items_label')}), which names actions"
-        if self._features.typed:
-            raise UsageError(
-                f"{argument('items_label')} is {items_label!r}, a whole namespace, expected one "
-                "feature, whose value names the action"
-            )
-        self.whole = True
-        """Whether all names are whole numbers."""
-
-    def of(self, lines: Sequence[str], owners: Sequence[int]) -> list[str]:
-        """Return the names of the actions of a decision.
-
-        Args:
-            lines: of the actions.
-            owners: the slots of these (slates); empty: of ccb.
-
-        Raises:
-            BrokenLineError: for an action without a name, or two of one slot with the same.
-        """
-        found: list[str] = []
-        for line in lines:
-            (value,) = self._features.row_of((line,))
-            if value is None:
-                raise BrokenLineError(f"has an action line without {self._where},")
-            if not isinstance(value, str):
-                # larger ones are not exact
-                if not (value.is_integer() and abs(value) < _LARGEST):
-                    raise BrokenLineError(
-                        f"has an action line with neither text nor a whole number in {self._where},"
-                    )
-                value = str(int(value))
-            else:
-                self.whole = False
-            found.append(value)
-        # an action of slates may be one of several slots
-        if len(set(zip(found, owners or found, strict=True))) < len(found):
-            raise BrokenLineError(f"has two action lines with the same {self._where},")
-        return found
-
-
 @dataclass
 class _Rows:
     """The decisions of files, read once, by `spooled`; also their only fragment."""
@@ -200,7 +152,7 @@ class _Rows:
     labels: Sequence[Any] | None
     lowest: float
     context: FeatureColumns
-    name_of_line: _NameOfLine | None
+    name_of_line: NameOfLine | None
     names: Names | None
     counts: Counter[str] = field(default_factory=Counter)
     faults: Faults = field(default_factory=lambda: Faults("vw: an event"))
