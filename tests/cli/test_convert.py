@@ -75,3 +75,48 @@ def test_errors_are_one_line(piwo: Command, events: Path) -> None:
     assert "holds lists or objects" in ran.err
     assert ran.err.count("\n") == 2  # one is the warning of what was skipped
     assert "unknown ending" in piwo("convert", events, "log.xyz").err
+
+
+def test_candidates_that_change_keep_their_labels(piwo: Command, tmp_path: Path) -> None:
+    lines = ["0:-1:0.25 |a id=cake price:3", "|a id=tea price:2", ""]
+    lines += ["|a id=pie price:1", "0:-1:0.5 |a id=cake price:4", "|a id=tea price:2", "", ""]
+    (tmp_path / "adf.vw").write_text("\n".join(lines))
+    options = ["--items-label", "a/id", "--items", "a/price"]
+    ran = piwo("convert", "adf.vw", "again.vw", *options)
+    assert (ran.code, ran.err) == (0, "")
+    assert "; --items-label=a/action reads the labels of actions" in ran.out
+    again = shlex.split(ran.out.partition("next: ")[2])[3:]
+    assert again == ["--items-label", "a/action", "--items", "a/price"]
+    values = []
+    for path, words in (("adf.vw", options), ("again.vw", again)):
+        ran = piwo("evaluate", path, *words, "--policy", "uniform", "--json")
+        values.append(ran.document["policies"][0]["value"])
+    # 1/2 and 1/3 over the probabilities 1/4 and 1/2
+    assert values == [pytest.approx((2 + 2 / 3) / 2, abs=1e-12)] * 2
+    refused = piwo("convert", "adf.vw", "log.dsjson", *options)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "propensity of the action taken alone, and dsjson states that of every" in refused.err
+
+
+def test_a_served_folder_with_eligible_actions(piwo: Command, tmp_path: Path) -> None:
+    from piwo.logs import Actions, Features
+    from piwo.serve import LogWriter
+
+    with LogWriter(tmp_path / "served", Actions(["a", "b", "c"]), Features.numeric(1)) as log:
+        for i, (could, mu) in enumerate(((["b", "a"], [0.25, 0.75]), (["a", "c", "b"], [0.5] * 2))):
+            row = {"decision_id": f"d{i}", "time": i, "action": could[0], "propensity": mu[0]}
+            row |= {"propensities": [*mu, 0.0][: len(could)], "eligible": could, "x0": 1.5}
+            log.decisions([row])
+            log.rewards([{"decision_id": f"d{i}", "time": i, "reward": 1.0}])
+    found = []
+    for name in ("log.dsjson", "log.vw", "log.parquet"):
+        ran = piwo("convert", "served", name)
+        assert ran.code == 0
+        options = shlex.split(ran.out.partition("next: ")[2])[3:]
+        ran = piwo("evaluate", name, *options, "--policy", "uniform", "--json")
+        found.append(ran.document["policies"][0]["value"])
+    # 1/2 and 1/3 over the probabilities 1/4 and 1/2
+    assert found == [pytest.approx((2 + 2 / 3) / 2, abs=1e-12)] * 3
+    first = json.loads((tmp_path / "log.dsjson").read_text().split("\n")[0])
+    assert (first["EventId"], first["p"]) == ("d0", [0.25, 0.75])
+    assert [x["_tag"] for x in first["c"]["_multi"]] == ["b", "a"]

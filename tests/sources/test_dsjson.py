@@ -512,7 +512,7 @@ def test_entries_that_differ_are_said_in_one_line(tmp_path: Path) -> None:
     path = written(tmp_path / "log.dsjson", first, other, first)
     says = (
         r"1 of 3 events have other entries in c._multi than the first one, and an action is the "
-        r"number of its entry, whatever it says; items_label says what in an entry is its label, items"
+        r"number of its entry, whatever it says; items_label says what in an entry is its label"
     )
     with pytest.warns(PiwoWarning, match=says):
         log = read_dsjson(path)

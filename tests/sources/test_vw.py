@@ -183,7 +183,9 @@ RAGGED = (
 
 def test_lines_that_change_are_eligible_actions_of_each_row(tmp_path: Path) -> None:
     path = written(tmp_path / "log.vw", RAGGED)
-    with pytest.warns(PiwoWarning, match=r"an action is the number of its line; .* \(items_label names"):
+    with pytest.warns(
+        PiwoWarning, match=r"an action is the number of its line; .* \(items_label names"
+    ):
         log = read(path, context="u/age")
     assert (log.actions.labels, log.columns.eligible) == ((1, 2, 3), "eligible")
     assert log.source.table["eligible"].to_pylist() == [[1, 2], [1, 2, 3]]  # type: ignore[attr-defined]

@@ -44,18 +44,19 @@ def convert(
         reasons = ", ".join(f"{reason} {count}" for reason, count in skipped.items())
         text += f"\nlines that are not decisions: {reasons}"
     return Answer(
-        "\n".join([f"{text}\n", *next_lines(["piwo", "check", str(out), *_options(rows, out)])]),
+        "\n".join([f"{text}\n", *next_lines(["piwo", "check", str(out), *_options(rows, made)])]),
         {
             "log": log_facts(rows, made.rows),
             "out": str(out),
             "rows": made.rows,
             "skipped": dict(skipped),
             "left_out": list(made.left_out),
+            "items_label": made.items_label,
         },
     )
 
 
-def _options(rows: piwo.Log, out: Path) -> list[str]:
+def _options(rows: piwo.Log, made: piwo.formats.Written) -> list[str]:
     """Return the options with which the new file is read as the log was."""
     words: list[str] = []
     low, high = rows.reward_range
@@ -64,10 +65,14 @@ def _options(rows: piwo.Log, out: Path) -> list[str]:
     roles: Mapping[str, Any] = rows.columns.by_role()
     labels = rows.actions.labels
     listed = rows.declared_actions is not None
-    if kind_of_name(str(out)) in {"dsjson", "vw"}:
+    items = [x for x in (rows.columns.item_features,) if x is not None]
+    if kind_of_name(made.path) in {"dsjson", "vw"}:
         # The lines state what the other roles are, and count actions from 1.
         roles = {"context": rows.columns.context}
-        listed = labels != tuple(range(1, len(labels) + 1))
+        listed = labels != tuple(range(1, len(labels) + 1)) and rows.columns.eligible is None
+        if made.items_label is not None and not listed:
+            words += ["--items-label", made.items_label]
+        items = _features(rows)
     if listed:
         words += ["--actions", _list_of(labels)]
     for role, value in roles.items():
@@ -81,9 +86,19 @@ def _options(rows: piwo.Log, out: Path) -> list[str]:
             continue
         text = value if isinstance(value, str) else ",".join(value)
         words += [option, text]
-    if rows.columns.item_features is not None:
-        words += ["--items", rows.columns.item_features]
+    if items:
+        words += ["--items", ",".join(items)]
     return words
+
+
+def _features(rows: piwo.Log) -> list[str]:
+    """Return the names of the features of eligible actions, which are in the lines of a file."""
+    inline = rows.columns.item_features
+    if inline is not None:
+        return [x.name for x in rows.source.schema.field(inline).type.value_type]
+    if rows.columns.eligible is None or rows.actions.items is None:
+        return []
+    return list(rows.actions.items.table.column_names)
 
 
 def _list_of(labels: Sequence[Any]) -> str:

@@ -20,6 +20,7 @@ from piwo.logs.findings import Finding, Refused
 from piwo.logs.log import Log
 from piwo.logs.reader import warn_of
 from piwo.logs.validation import rewards, validate
+from piwo.messages import argument, rendered
 from piwo.records import Record
 from piwo.sources.gzip_files import is_packed
 from piwo.visible import visible
@@ -48,11 +49,17 @@ class Written(Record):
     """How many rows it holds."""
     left_out: tuple[str, ...] = ()
     """What a reader of the file does not get, in words."""
+    items_label: str | None = None
+    """What `items_label` of `piwo.read` has to name, so that actions have their labels; None: they
+    need no name, or have none in this file."""
 
     def __str__(self) -> str:
         text = f"wrote {self.rows:,} rows to {visible(self.path)}"
         if self.left_out:
             text += f"; left out: {', '.join(map(visible, self.left_out))}"
+        if self.items_label is not None:
+            named = argument("items_label", self.items_label)
+            text += rendered(f"; {named} reads the labels of actions")
         return text
 
 
@@ -76,7 +83,7 @@ def require_writable(log: Log, what: str) -> None:
         )
 
 
-def require_fixed_actions(log: Log, what: str) -> None:
+def require_fixed_actions(log: Log, what: str, advice: str = ".parquet or .jsonl") -> None:
     """Raise for a log whose eligible actions a file would not hold.
 
     Without them a policy is evaluated as if it could take any action, which changes its value.
@@ -84,6 +91,7 @@ def require_fixed_actions(log: Log, what: str) -> None:
     Args:
         log: the log.
         what: the kind of file, in words.
+        advice: what to write instead.
 
     Raises:
         UsageError: for logs with eligible actions.
@@ -91,7 +99,7 @@ def require_fixed_actions(log: Log, what: str) -> None:
     if log.columns.eligible is not None:
         raise UsageError(
             f"eligible actions change from row to row (column {log.columns.eligible!r}), which "
-            f"{what} cannot say here; write .parquet or .jsonl"
+            f"{what} cannot say; write {advice}"
         )
 
 

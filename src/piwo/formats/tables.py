@@ -46,7 +46,8 @@ def write_log(log: Log, path: str | Path) -> Written:
     The ending says how: .parquet, .csv, .tsv, .jsonl, .dsjson or .vw, all but Parquet also with .gz
     behind it. Rows are validated as they are written, batch by batch, and are never all in memory.
     In tables the columns keep their names and values; numbers that a text file held are numbers,
-    and rewards are as logged, without action costs. Parquet keeps types, too. CSV has none, so that
+    and rewards are as logged, without action costs. A .vw file has a line a decision, or, with
+    eligible actions, a line an action. Parquet keeps types, too. CSV has none, so that
     a column of texts that all look like numbers, dates or true and false is read as these; in JSON
     lines times are texts and decimals float64.
 
@@ -59,8 +60,8 @@ def write_log(log: Log, path: str | Path) -> Written:
 
     Raises:
         UsageError: for unknown endings, and for what a format cannot hold at all: lists or empty
-            texts in CSV, sampling weights in .vw, eligible actions in CSV, .vw and .dsjson; and
-            for propensities that are computed, estimated or have an error.
+            texts and eligible actions in CSV, sampling weights in .vw, one propensity a row in
+            .dsjson; and for propensities that are computed, estimated or have an error.
         DataError: for rows that break a rule, with counts over the whole log.
         FileError: if the file cannot be written.
 
@@ -78,7 +79,7 @@ def write_log(log: Log, path: str | Path) -> Written:
     path = require_path(path)
     kind = kind_of_name(path)
     if kind == "vw":
-        return write_vw(log, path)
+        return write_vw(log, path, kind="cb" if log.columns.eligible is None else "cb_adf")
     if kind == "dsjson":
         return write_dsjson(log, path)
     require_writable(log, "a table")

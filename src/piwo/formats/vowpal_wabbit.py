@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from piwo.errors import DataError, UsageError
+from piwo.formats.candidates import Candidates
 from piwo.formats.rows import (
     Written,
     require_fixed_actions,
@@ -22,7 +24,8 @@ from piwo.formats.rows import (
     written_lines,
 )
 from piwo.logs.batch import Batch, Floats
-from piwo.logs.features import Feature, missing_rows, texts
+from piwo.logs.features import is_list, is_number, missing_rows, texts
+from piwo.logs.items import has_items
 from piwo.logs.log import Log
 from piwo.messages import argument
 from piwo.sources.source import decoded
@@ -39,6 +42,8 @@ def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
 
     A decision is `action:cost:probability | features` (kind "cb"), with actions counted from 1 in
     the order of the action list, or a line `shared`, a line an action and a blank one ("cb_adf").
+    An action line is `|a action=label` and the features of the action, if the log has `items`. If
+    the log has eligible actions, each decision has the lines of its own; only "cb_adf" can say so.
     The cost is minus the reward, net of action costs if the log has some.
 
     A context column `space/name` is the feature `name` of the namespace `space`, any other one a
@@ -52,11 +57,13 @@ def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
         kind: "cb": one line a decision; "cb_adf": one line an action.
 
     Returns:
-        A `Written`: how many rows, and what the format cannot hold.
+        A `Written`: how many rows, and what the format cannot hold. `piwo.logs.read_vw` reads the
+        same rows back: of "cb_adf" with `items_label="a/action"`, or with `actions=` the same
+        labels if there are no eligible ones, and `items=` the names of features.
 
     Raises:
         UsageError: for a log with sampling weights (`write_dsjson` has a field for them), with
-            eligible actions, in a cluster, or with estimated propensities.
+            eligible actions and kind "cb", in a cluster, or with estimated propensities.
         DataError: for rows that break a rule, and for propensities of 0 (underflow).
         FileError: if the file cannot be written.
 
@@ -73,42 +80,71 @@ def write_vw(log: Log, path: str | Path, *, kind: VwKind = "cb") -> Written:
         raise UsageError(f"{argument('kind')} is {kind!r}, expected 'cb' or 'cb_adf'")
     path = require_path(path)
     require_writable(log, "a file for Vowpal Wabbit")
-    require_fixed_actions(log, "a file for Vowpal Wabbit")
+    if kind == "cb":
+        require_fixed_actions(log, "a file for --cb", argument("kind", "cb_adf"))
     if log.columns.weight is not None:
         raise UsageError(
             f"{log.name} has sampling weights ({argument('weight')}), and Vowpal Wabbit's text "
             "format has no field for them; write dsjson"
         )
-    actions = [f"|a action={_escaped(str(x), '=')}" for x in log.actions.labels]
+    offers = None
+    if kind == "cb_adf":
+        offers = Candidates(log, _action_lines, ["a/action"])
+    wanted = [*log.columns.context, *(offers.columns if offers is not None else ())]
     rows = 0
     with written_lines(path) as out:
-        for record, batch in rows_of(log, log.columns.context, context=True):
+        for record, batch in rows_of(log, wanted, context=True):
             _require_positive(batch, path)
             labels = _labels(log, record, batch)
             features = _feature_texts(log, record)
-            if kind == "cb":
+            if offers is None:
                 pairs = zip(batch.action.tolist(), labels, features, strict=True)
                 lines = [f"{code + 1}:{label} {words}\n" for code, label, words in pairs]
             else:
-                lines = _blocks(batch.action.tolist(), labels, features, actions)
+                lines = _blocks(offers.of(record, batch), labels, features)
             out.write("".join(lines).encode())
             rows += len(batch)
     left_out = _left_out(log, [*_vectors_of(log), ("key", log.columns.key)])
-    if kind == "cb" and list(log.actions.labels) != list(range(1, len(log.actions) + 1)):
+    if kind == "cb_adf":
+        return Written(path, rows, tuple(left_out), _label_in(log, "a/action"))
+    if _label_in(log, "") is not None:
         left_out.insert(0, "the labels of actions")
+    if has_items(log):
+        left_out.append("the features of actions")
     return Written(path, rows, tuple(left_out))
 
 
+def _label_in(log: Log, items_label: str) -> str | None:
+    """Return what names an action in a file; None if that has its number."""
+    numbered = list(log.actions.labels) == list(range(1, len(log.actions) + 1))
+    return None if numbered and log.columns.eligible is None else items_label
+
+
+def _action_lines(labels: Sequence[str], features: Mapping[str, pa.Array]) -> list[str]:
+    """Return action lines without costs."""
+    columns: dict[str, Sequence[str]] = {}
+    columns["a/action"] = [f"action={_escaped(x, '=')}" for x in labels]
+    for column, values in features.items():
+        columns[column] = _words(_kind_of(values), column.partition("/")[2] or column, values)
+    return _sections(columns)
+
+
+def _kind_of(values: pa.Array) -> str:
+    """Return the kind of a feature of actions; texts are levels."""
+    if is_list(values.type):
+        return "vector"
+    return "number" if is_number(values.type) else "levels"
+
+
 def _blocks(
-    codes: Sequence[int], labels: Sequence[str], features: Sequence[str], actions: Sequence[str]
+    offers: Iterable[tuple[Sequence[str], int]], labels: Sequence[str], features: Sequence[str]
 ) -> list[str]:
     """Return each decision as lines: shared, one an action, and a blank one."""
-    unlabeled = [f"{line}\n" for line in actions]
     blocks = []
-    for code, label, words in zip(codes, labels, features, strict=True):
-        lines = list(unlabeled)
-        lines[code] = f"0:{label} {actions[code]}\n"
-        blocks.append(f"shared {words}\n{''.join(lines)}\n")
+    for (actions, place), label, words in zip(offers, labels, features, strict=True):
+        lines = list(actions)
+        lines[place] = f"0:{label} {actions[place]}"
+        blocks.append(f"shared {words}\n{chr(10).join(lines)}\n\n")
     return blocks
 
 
@@ -159,30 +195,47 @@ def _feature_texts(log: Log, record: pa.RecordBatch) -> list[str]:
     """Return the context of each row, from the first `|` on."""
     if log.features is None:
         return ["|"] * record.num_rows
-    spaces: dict[str, list[Sequence[str]]] = {}
+    columns = {}
     for item in log.features.items:
-        space, slash, name = item.column.partition("/")
-        if not slash:
-            space, name = "", item.column
-        spaces.setdefault(space, []).append(_words(item, name, record[item.column]))
+        name = item.column.partition("/")[2] or item.column
+        columns[item.column] = _words(item.kind, name, record[item.column])
+    return _sections(columns)
+
+
+def _sections(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the features of each row, from the first `|` on.
+
+    Args:
+        columns: "space/name" -> a word a row.
+    """
+    spaces: dict[str, list[Sequence[str]]] = {}
+    for column, words in columns.items():
+        space, slash, _ = column.partition("/")
+        spaces.setdefault(space if slash else "", []).append(words)
     parts: list[list[str]] = []
-    for space, columns in spaces.items():
+    for space, listed in spaces.items():
         rows = []
-        for words in zip(*columns, strict=True):
-            rows.append(" ".join([f"|{_escaped(space)}", *filter(None, words)]))
+        for row in zip(*listed, strict=True):
+            rows.append(" ".join([f"|{_escaped(space)}", *filter(None, row)]))
         parts.append(rows)
-    return [" ".join(row) for row in zip(*parts, strict=True)]
+    return [" ".join(texts) for texts in zip(*parts, strict=True)]
 
 
-def _words(item: Feature, name: str, values: pa.Array) -> list[str]:
-    """Return the feature of each row; none for a missing text."""
+def _words(kind: str, name: str, values: pa.Array) -> list[str]:
+    """Return the feature of each row; none for a missing text.
+
+    Args:
+        kind: of the feature, as in `piwo.logs.Feature`.
+        name: without its namespace.
+        values: of the column.
+    """
     plain = _escaped(name, "=")
-    if item.kind in ("levels", "hashed"):
+    if kind in ("levels", "hashed"):
         found = []
         for text in texts(values).to_pylist():
             found.append("" if text is None else f"{plain}={_escaped(text)}")
         return found
-    if item.kind == "vector":
+    if kind == "vector":
         return [_entries(plain, row) for row in decoded(values).to_pylist()]
     nulls, nans = missing_rows(values)
     numbers = decoded(values).cast(pa.float64(), safe=False).to_pylist()
@@ -213,10 +266,7 @@ def _left_out(log: Log, more: Sequence[tuple[str, str | None]]) -> list[str]:
     found = [*more, ("unit", columns.unit), ("time", columns.time), ("position", columns.position)]
     found += [("outcome", x) for x in columns.outcomes]
     found += [("target policy", x) for x in columns.policies]
-    left_out = [f"the {role} {name!r}" for role, name in found if name is not None]
-    if log.declared_actions is not None and log.declared_actions.items is not None:
-        left_out.append("the features of actions")
-    return left_out
+    return [f"the {role} {name!r}" for role, name in found if name is not None]
 
 
 def write_dsjson(log: Log, path: str | Path) -> Written:
@@ -224,7 +274,9 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
 
     A line is an event: the ranking `a` (the action taken first), the probabilities `p` in its
     order, the cost (minus the reward, net of action costs), the actions in `c._multi`, and `c` with
-    the context; a column "U/x" is the field x of U. Sampling weights s become `pdrop` = 1 - 1/s,
+    the context; a column "U/x" is the field x of U. The entry of an action is its label (`_tag`)
+    and the features of the action, if the log has `items`; of eligible actions each event has its
+    own. Sampling weights s become `pdrop` = 1 - 1/s,
     the column of keys `EventId`.
 
     Args:
@@ -233,10 +285,11 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
 
     Returns:
         A `Written`: how many rows, and what the format cannot hold. `piwo.logs.read_dsjson` reads
-        the same rows back, with `context=` the same columns and `actions=` the same labels.
+        the same rows back, with `context=` the same columns, `items_label="_tag"`, or `actions=`
+        the same labels if there are no eligible ones, and `items=` the names of features.
 
     Raises:
-        UsageError: for a log with eligible actions, without the probabilities of all actions, with
+        UsageError: for a log without the probabilities of all actions, with
             sampling weights below 1, or with context columns that dsjson cannot name.
         DataError: for rows that break a rule.
         FileError: if the file cannot be written.
@@ -245,21 +298,23 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
     ...     action=["a"], reward=[1], propensities=[[0.75, 0.25]], actions=["a", "b"]
     ... )
     >>> print(write_dsjson(log, "log.dsjson"))
-    wrote 1 rows to log.dsjson
+    wrote 1 rows to log.dsjson; items_label='_tag' reads the labels of actions
     >>> import piwo
-    >>> next(piwo.read("log.dsjson").each_batch(propensities=True)).propensities.tolist()
-    [[0.75, 0.25]]
+    >>> again = piwo.read("log.dsjson", items_label="_tag")
+    >>> again.actions.labels, next(again.each_batch(propensities=True)).propensities.tolist()
+    (('a', 'b'), [[0.75, 0.25]])
     """
     path = require_path(path)
     require_writable(log, "dsjson")
-    require_fixed_actions(log, "dsjson")
-    if not log.gives_full_distribution:
+    listed = log.columns.eligible is not None and log.columns.propensities is not None
+    if not (log.gives_full_distribution or listed):
         raise UsageError(
             f"{log.name} has the propensity of the action taken alone, and dsjson states that of "
             f"every action; name their column ({argument('propensities')}), or write .vw"
         )
     names = log.features.columns if log.features is not None else ()
     require_paths(names)
+    offers = Candidates(log, _entry_texts, ["_tag", "a/action"])
     for item in log.features.items if log.features is not None else ():
         if item.kind == "vector":
             raise UsageError(
@@ -270,32 +325,51 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
     keys = []
     if key is not None:
         keys.append(key)
-    multi = [{"_tag": str(x), "a": {"action": str(x)}} for x in log.actions.labels]
-    # The same in every line.
-    actions = _json(multi)
     rows = 0
     with written_lines(path) as out:
-        for record, batch in rows_of(log, [*names, *keys], context=True):
+        for record, batch in rows_of(log, [*names, *keys, *offers.columns], context=True):
             _require_positive(batch, path)
-            out.write("".join(_events(log, record, batch, actions)).encode())
+            out.write("".join(_events(log, record, batch, offers)).encode())
             rows += len(batch)
-    return Written(path, rows, tuple(_left_out(log, [])))
+    return Written(path, rows, tuple(_left_out(log, [])), _label_in(log, "_tag"))
 
 
-def require_paths(names: Sequence[str]) -> None:
+def _entry_texts(labels: Sequence[str], features: Mapping[str, pa.Array]) -> list[str]:
+    """Return entries of `c._multi` as JSON."""
+    columns: dict[str, Sequence[Any]] = {"_tag": labels, "a/action": labels}
+    for name, values in features.items():
+        if is_list(values.type):
+            raise UsageError(
+                f"{argument('items')}: column {name!r} holds lists, and a field of a dsjson entry "
+                "is read as one number or text; leave it out, or write .parquet or .jsonl"
+            )
+        columns[name] = (
+            values.cast(pa.float64(), safe=False) if is_number(values.type) else texts(values)
+        ).to_pylist()
+    require_paths(list(columns), f"column of {argument('items')}", ("_slot_id",))
+    return list(map(_json, nested(columns, len(labels))))
+
+
+def require_paths(
+    names: Sequence[str],
+    what: str = "context column",
+    taken: Sequence[str] = ("_multi", "_slots"),
+) -> None:
     """Raise for columns that are no paths in an event.
 
     Args:
-        names: of the context.
+        names: of the columns.
+        what: these are, in words.
+        taken: fields that mean something else.
 
     >>> require_paths(["U/x", "y"])
     """
     paths = [tuple(x.split("/")) for x in names]
     for name, path in zip(names, paths, strict=True):
         inside = any(other != path and other[: len(path)] == path for other in paths)
-        if inside or "" in path or path[0] in ("_multi", "_slots"):
+        if inside or "" in path or path[0] in taken:
             raise UsageError(
-                f"context column {name!r} cannot be a field of a dsjson event; leave it out, or "
+                f"{what} {name!r} cannot be a field of a dsjson event; leave it out, or "
                 "give it another name"
             )
 
@@ -304,32 +378,33 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _events(log: Log, record: pa.RecordBatch, batch: Batch, actions: str) -> Iterator[str]:
+def _events(log: Log, record: pa.RecordBatch, batch: Batch, offers: Candidates) -> Iterator[str]:
     """Yield the lines of some rows.
 
     Args:
         log: the log.
         record: the raw rows.
         batch: the same rows, validated.
-        actions: `c._multi` as JSON.
+        offers: the entries of `c._multi`.
     """
-    assert batch.propensities is not None
     contexts = _contexts(log, record)
     dropped = dropped_of(batch.weight, len(batch), log.name)
     keys = None
     if log.columns.key is not None:
         keys = texts(record[log.columns.key]).to_pylist()
     costs = (0.0 - rewards_of(log, record, batch)).tolist()
-    everyone = range(len(log.actions))
-    for i, (code, vector) in enumerate(
-        zip(batch.action.tolist(), batch.propensities.tolist(), strict=True)
-    ):
-        ranking = [code, *(x for x in everyone if x != code)]
+    actions = None
+    if offers.fixed is not None:
+        # The same in every line.
+        actions = f"[{', '.join(offers.fixed)}]"
+    rows = zip(offers.of(record, batch), _vectors(batch), strict=True)
+    for i, ((entries, place), vector) in enumerate(rows):
+        ranking = [place, *(x for x in range(len(entries)) if x != place)]
         event: dict[str, Any] = {
             "_label_cost": costs[i],
-            "_label_probability": vector[code],
-            "_label_Action": code + 1,
-            "_labelIndex": code,
+            "_label_probability": vector[place],
+            "_label_Action": place + 1,
+            "_labelIndex": place,
             "Version": "1",
         }
         if keys is not None:
@@ -341,7 +416,20 @@ def _events(log: Log, record: pa.RecordBatch, batch: Batch, actions: str) -> Ite
         features = _json(contexts[i]).removesuffix("}")
         if contexts[i]:
             features += ", "
-        yield f'{_json(event).removesuffix("}")}, "c": {features}"_multi": {actions}}}}}\n'
+        multi = actions or f"[{', '.join(entries)}]"
+        yield f'{_json(event).removesuffix("}")}, "c": {features}"_multi": {multi}}}}}\n'
+
+
+def _vectors(batch: Batch) -> Iterator[list[float]]:
+    """Yield the probabilities of the actions that could be taken in each row."""
+    if batch.eligible is None:
+        assert batch.propensities is not None
+        yield from batch.propensities.tolist()
+        return
+    assert batch.eligible.propensities is not None
+    numbers, starts = batch.eligible.propensities.tolist(), batch.eligible.starts.tolist()
+    for start, end in pairwise(starts):
+        yield numbers[start:end]
 
 
 def _contexts(log: Log, record: pa.RecordBatch) -> list[dict[str, Any]]:
