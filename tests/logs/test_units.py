@@ -18,7 +18,7 @@ from piwo.errors import DataError, UsageError
 from piwo.logs import read
 from piwo.logs.hashing import key_numbers
 from piwo.logs.units import UnitSource, order_of_units, whole_units
-from piwo.policies import Constant, Logging, Uniform
+from piwo.policies import Constant, Logging, Tabular, Uniform
 from piwo.reductions import Digest, reduce
 from piwo.reductions.bets import bet_sums
 from piwo.sources import source as sources_module
@@ -317,6 +317,44 @@ def test_files_with_and_without_categories_come_together(tmp_path: Path) -> None
     rows.iloc[500:].to_parquet(tmp_path / "1.parquet")
     found = piwo.evaluate(log(str(tmp_path / "*.parquet")), Constant("x", ["x", "y", "z"]))
     assert found.value == pytest.approx(expected.value, rel=1e-12)
+
+
+def test_text_labels_give_the_numbers_of_whole_numbers(tmp_path: Path) -> None:
+    """Dictionaries of row groups and files differ, and some files have too many texts for one."""
+    rng = np.random.default_rng(0)
+    n, m = 600, 4
+    starts = rng.integers(0, 30, n)
+    could = (starts[:, None] + np.arange(m)).tolist()
+    taken = (starts + rng.integers(0, m, n)).tolist()
+    table = pa.table(
+        {
+            "action": taken,
+            "eligible": could,
+            "reward": rng.random(n),
+            "propensity": np.full(n, 1 / m),
+            "user": rng.integers(0, 90, n),
+        }
+    )
+    pq.write_table(table, tmp_path / "numbers.parquet")
+    named = table.set_column(0, "action", pa.array([f"item {i}" for i in taken]))
+    named = named.set_column(1, "eligible", pa.array([[f"item {i}" for i in row] for row in could]))
+    (tmp_path / "texts").mkdir()
+    for k, dictionaries in enumerate([True, False, True]):
+        pq.write_table(
+            named.slice(200 * k, 200),
+            tmp_path / "texts" / f"{k}.parquet",
+            row_group_size=70,
+            use_dictionary=dictionaries,
+        )
+    results = []
+    for path, first in (("numbers.parquet", 0), ("texts/*.parquet", len("item "))):
+        log = read(tmp_path / path, eligible="eligible", unit="user", logger="fixed")
+        shares = np.array([1.0 + int(str(label)[first:]) for label in log.actions.labels])
+        results.append(piwo.evaluate(log, Tabular(shares / shares.sum(), log.actions)))
+    one, other = results
+    assert one.ess < n
+    assert other.value == pytest.approx(one.value, rel=1e-12)
+    assert (other.lower, other.upper) == pytest.approx((one.lower, one.upper), rel=1e-12)
 
 
 @pytest.mark.parametrize("bits", [3, 33, 47, 63])

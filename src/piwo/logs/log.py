@@ -676,15 +676,16 @@ class Log:
     def source_by_unit(self) -> Source:
         """The source for passes that validate rows: units are whole, if the log declares them.
 
-        Without units, text labels of Parquet files are read as dictionaries.
+        Text labels of Parquet files are read as dictionaries.
         """
         unit = self.columns.unit
+        source = by_dictionary(self.source, self.columns.action, self.columns.eligible)
         if unit is None:
-            return by_dictionary(self.source, self.columns.action, self.columns.eligible)
+            return source
         split = self.segments is not None and self.segments.column == unit
         key = (id(self.source), split or unit in self.columns.context)
         if key not in self.grouped:
-            self.grouped[key] = by_unit(self.source, unit, kept=key[1])
+            self.grouped[key] = by_unit(source, unit, kept=key[1])
         return self.grouped[key]
 
     def fragments(self, context: bool = False, propensities: bool = False) -> list[Fragment]:

@@ -264,7 +264,7 @@ class _Scatter(Task[_Scattered]):
 
     def _written(self, held: Sequence[pa.RecordBatch], first: int) -> _Scattered:
         """Return the file of some rows, or what is wrong with their units."""
-        table = _plain(pa.Table.from_batches(held))
+        table = pa.Table.from_batches(held).combine_chunks()
         values = table[self.unit].chunk(0)
         row = np.arange(first, first + len(table))
         if values.null_count:
@@ -292,11 +292,22 @@ class _Scatter(Task[_Scattered]):
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Return a table without dictionaries: files of one log may have them or not."""
+    """Return a table without dictionaries, also in lists."""
     for i, column in enumerate(table.schema):
-        if pa.types.is_dictionary(column.type):
-            table = table.set_column(i, column.name, table[i].cast(column.type.value_type))
-    return table.combine_chunks()
+        kind = _plain_type(column.type)
+        if kind != column.type:
+            table = table.set_column(i, column.name, table[i].cast(kind))
+    return table
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
+    if pa.types.is_list(kind) and pa.types.is_dictionary(kind.value_type):
+        return pa.list_(kind.value_type.value_type)
+    if pa.types.is_large_list(kind) and pa.types.is_dictionary(kind.value_type):
+        return pa.large_list(kind.value_type.value_type)
+    return kind
 
 
 def _missing(unit: str, rows: npt.NDArray[np.int64]) -> Finding:
@@ -351,7 +362,10 @@ class _Bucket:
                 tables.append(pa.Table.from_batches([record.slice(begin, end - begin)]))
         if not tables:
             return
-        # Files of one log may differ in their types of text or whole numbers.
+        # Files of one log may differ in whether they have dictionaries, and in their types of text
+        # or whole numbers.
+        if any(table.schema.types != tables[0].schema.types for table in tables):
+            tables = [_plain(table) for table in tables]
         table = pa.concat_tables(tables, promote_options="permissive")
         order = order_of_units(table[UNIT_NUMBER].to_numpy())
         yield from batches_of(table.take(pa.array(order)).combine_chunks())
