@@ -127,7 +127,10 @@ class Wrong(Policy):
     ("gives", "problem"),
     [
         ([0.5, 0.5], r"gave the shape \(2,\), expected the shape \(3,\)"),
-        ([0.5, 0.6, 1.0], r"row 0: Wrong.within gave \[0.5, 0.6\], expected probabilities"),
+        (
+            [0.5, 0.6, 1.0],
+            r"row 0: Wrong.within gave \[0.5, 0.6\] with the sum 1.1, expected probabilities",
+        ),
         ([0.5, 0.5, np.nan], r"row 1: Wrong.within gave \[nan\]"),
         ([1.5, -0.5, 1.0], r"row 0: Wrong.within gave \[1.5, -0.5\]"),
         (None, "Wrong.within gave None"),
