@@ -183,8 +183,6 @@ def test_what_is_refused_is_one_line() -> None:
         piwo.PIWO().fit(log)
     with pytest.raises(piwo.DataError, match="takes an action that is not eligible"):
         piwo.evaluate(log, Constant("a", log.actions))
-    with pytest.raises(piwo.UsageError, match="got eligible and behavior, expected one"):
-        piwo.read({**HAND}, eligible="could", behavior=Uniform(["a", "b", "c"]), propensity=None)
 
 
 def test_the_command_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -294,3 +292,78 @@ def test_lists_of_propensities_make_control_variates() -> None:
         assert not any(note.kind == "control-variate" for note in piwo.evaluate(one, even).notes)
     with pytest.raises(UsageError, match="the log has the propensity of the logged action only"):
         piwo.evaluate(alone, even, interval="mixture-cv")
+
+
+def undeclared() -> dict[str, list]:
+    return {name: values for name, values in HAND.items() if name != "propensity"}
+
+
+class Fixed:
+    """A logger of one's own, which knows nothing of lists."""
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        return np.tile([0.5, 0.25, 0.25], (len(X), 1))
+
+
+def test_a_declared_logger_is_restricted_to_the_list() -> None:
+    # uniform: one over the length of the list
+    log = piwo.read(undeclared(), eligible="could", behavior=Uniform(["a", "b", "c"]))
+    batch = next(log.each_batch())
+    assert batch.propensity.tolist() == [1 / 2, 1 / 3, 1.0]
+    assert batch.eligible.propensities.tolist() == [1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1.0]
+    same = piwo.evaluate(log, Uniform(log.actions))
+    assert same.value == pytest.approx(2 / 3)
+    assert same.interval == "deadline-cv"
+    # another one, by its own: .5/(.25 + .5), .25/1 and .25/.25
+    log = piwo.read(undeclared(), eligible="could", behavior=Fixed(), actions=["a", "b", "c"])
+    assert next(log.each_batch()).propensity == pytest.approx([2 / 3, 1 / 4, 1.0])
+    # as that of a target policy with the same probabilities
+    policy = piwo.policies.Tabular([0.5, 0.25, 0.25], log.actions)
+    weights = piwo.weights(log, policy)
+    assert weights == pytest.approx(np.ones(3))
+
+
+def test_a_declared_logger_is_as_good_as_logged_lists() -> None:
+    table, weights = simulated()
+    # the lists are in random order
+    first = [could[0] for could in table["could"].to_pylist()]
+    table = table.drop_columns(["action", "propensity"]).append_column("action", pa.array(first))
+    lists = [[1 / len(could)] * len(could) for could in table["could"].to_pylist()]
+    logged = piwo.read(
+        table.append_column("lists", pa.array(lists)),
+        eligible="could",
+        propensities="lists",
+        propensity=None,
+        context="x*",
+    )
+    labels = logged.actions.labels
+    declared = piwo.read(
+        table, eligible="could", behavior=Uniform(labels), propensity=None, context="x*"
+    )
+    policy = by_item(weights, logged)
+    one, other = piwo.evaluate(logged, policy), piwo.evaluate(declared, policy)
+    assert (other.value, other.lower, other.upper) == pytest.approx(
+        (one.value, one.lower, one.upper), rel=1e-12
+    )
+
+
+def test_a_declared_logger_that_cannot_be() -> None:
+    # the logged propensities are compared with it
+    log = piwo.read(
+        HAND, eligible="could", behavior=Uniform(["a", "b", "c"]), propensity="propensity"
+    )
+    with pytest.raises(piwo.DataError, match=r"'behavior' disagrees .* in 1 row .*: 1\)"):
+        next(log.each_batch())
+    never = Constant("b", ["a", "b", "c"])
+    log = piwo.read(undeclared(), eligible="could", behavior=never)
+    with pytest.raises(piwo.DataError, match="probability 0 to an action that was taken"):
+        next(log.each_batch())
+    scores = piwo.policies.LinearGreedy([[1.0], [0.0]], [0.0, 0.0], ["a", "b"])
+    log = piwo.read(undeclared(), eligible="could", behavior=scores, actions=["a", "b", "c"])
+    with pytest.raises(piwo.DataError, match="behavior policy needs the context"):
+        next(log.each_batch())
+
+
+def test_propensities_of_eligible_actions_are_not_estimated() -> None:
+    with pytest.raises(piwo.UsageError, match=r"declare what wrote the log \(behavior\)"):
+        piwo.estimate_propensities(undeclared(), eligible="could")

@@ -122,6 +122,14 @@ def estimate_propensities(
     check_count("folds", folds, 2, "how many parts the rows are cut into")
     check_flag("forward", forward)
     check_seed("random_state", random_state)
+    if "eligible" in roles:
+        declared = argument("behavior")
+        raise UsageError(
+            "estimate_propensities estimates over one list of actions for all rows, got "
+            f"{argument('eligible')}; declare what wrote the log ({declared}), such as "
+            "piwo.policies.Uniform(labels) if each eligible action was equally likely, or a model "
+            "of your own with probabilities(X), which is restricted to each row's list"
+        )
     refuse_unknown(estimate_propensities, roles, UNLOGGED_ROLES)
     found = read(
         source,

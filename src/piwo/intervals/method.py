@@ -398,7 +398,8 @@ def gives_every_propensity(log: Log) -> bool:
     >>> gives_every_propensity(piwo.Log.from_arrays(action=["a"], reward=[0], propensity=[0.5]))
     False
     """
-    lists = log.columns.eligible is not None and log.columns.propensities is not None
+    known = log.columns.propensities is not None or log.behavior is not None
+    lists = log.columns.eligible is not None and known
     exact = log.propensity_error is None or log.propensity_error.exact
     return log.gives_full_distribution or (lists and exact)
 

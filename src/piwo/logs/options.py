@@ -103,11 +103,6 @@ def check_roles(columns: Columns, options: Mapping[str, Any]) -> None:
             "a log needs a propensity column, a log-propensity column, "
             f"propensity vectors, or {argument('behavior')}"
         )
-    if columns.eligible is not None and options.get("behavior") is not None:
-        raise UsageError(
-            f"got {argument('eligible')} and {argument('behavior')}, expected one of the two: "
-            "name the column of the propensities that were logged"
-        )
     if columns.predictions is not None and columns.eligible is None:
         raise UsageError(
             f"{argument('predictions')} are lists with a reward for each eligible action, and the "

@@ -84,7 +84,8 @@ def read(
             propensities that are objects {label: p}.
         reward_range: the declared (lo, hi) of the reward (of -cost for costs); never inferred; hi
             may be inf.
-        behavior: the behavior policy as an object with `probabilities(X)`.
+        behavior: the behavior policy as an object with `probabilities(X)`; with `eligible=` it is
+            restricted to the list of each row, as target policies are.
         normalize: divide each row of `propensities` by its sum.
         missing: what to do about missing context values (null or NaN): "refuse" such rows, or
             "indicator": a context column that has any gets one more column, which is 1 for missing

@@ -146,7 +146,8 @@ class Reader:
         features = self.schema.features
         if features is None or not set(record.schema.names).issuperset(features.columns):
             return 0
-        if self.schema.behavior is None:
+        listed = self.schema.columns.eligible is not None
+        if self.schema.behavior is None or listed:
             return features.width
         return features.width + self.schema.count
 

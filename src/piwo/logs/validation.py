@@ -29,8 +29,8 @@ from piwo.logs.features import (
     missing_rows,
 )
 from piwo.logs.findings import Finding, Findings, Refused
-from piwo.logs.foreign import RowError, checked_numbers
 from piwo.logs.inline import eligible_in
+from piwo.logs.known_logger import computed_pairs, computed_vectors
 from piwo.logs.labeled import is_labeled, matrix_of_labels
 from piwo.logs.numbers import numbers_of
 from piwo.logs.periods import Splitting
@@ -135,12 +135,12 @@ def validate(
     column = columns.propensities
     if column is not None and column in present and columns.eligible is None:
         vectors = _vectors(record[column], column, schema, findings)
-    elif schema.behavior is not None and not findings.fatal:
-        vectors, log_vectors = _of_behavior(schema, context, rows)
+    elif schema.behavior is not None and columns.eligible is None and not findings.fatal:
+        vectors, log_vectors = computed_vectors(schema.behavior, context, rows, schema.count)
         vectors = _checked_vectors(vectors, "behavior", schema, findings)
     of_action = None
     if eligible is not None:
-        eligible, of_action = _with_lists(record, schema, findings, action, eligible)
+        eligible, of_action = _with_lists(record, schema, findings, action, eligible, context, rows)
     elif vectors is not None and len(action) and action.min() >= 0:
         of_action = vectors[np.arange(len(action)), action]
     propensity, log_propensity = _propensity(record, schema, findings, of_action)
@@ -195,51 +195,24 @@ def _with_lists(
     findings: Findings,
     action: npt.NDArray[np.int32],
     eligible: Eligible,
+    context: Floats | None,
+    rows: npt.NDArray[np.int64],
 ) -> tuple[Eligible, Floats | None]:
     """Return the eligible actions with their propensities, and those of the logged actions, (n,).
 
-    The latter are None if no lists were read.
+    The latter are None if no lists were read, and no behavior policy computes them.
     """
-    name = schema.columns.propensities
-    if name is None or name not in record.schema.names:
-        return eligible, None
-    propensities = propensities_of(
-        record[name], name, eligible, findings, TOLERANCE, schema.normalize
-    )
+    name, propensities = schema.columns.propensities, None
+    if name is not None and name in record.schema.names:
+        propensities = propensities_of(
+            record[name], name, eligible, findings, TOLERANCE, schema.normalize
+        )
+    elif schema.behavior is not None and not findings.fatal:
+        propensities = computed_pairs(schema.behavior, context, rows, schema.count, eligible)
     if propensities is None:
         return eligible, None
     every = replace(eligible, propensities=propensities)
     return every, propensities[eligible.places(action)]
-
-
-def _of_behavior(
-    schema: Schema, context: Floats | None, rows: npt.NDArray[np.int64]
-) -> tuple[Floats, Floats | None]:
-    """Return mu(. | X), (n, K), and its logarithm if the policy gives it (mu may underflow)."""
-    behavior: Any = schema.behavior
-    if context is None:
-        # a log without context: a matrix without columns still says how many rows there are
-        context = np.empty((len(rows), 0))
-    # read-only, for policies of users
-    context = context.view()
-    context.flags.writeable = False
-    if schema.features is None and getattr(behavior, "needs_context", False):
-        raise DataError(
-            "the behavior policy needs the context, and the log was read without one; read it with "
-            f"{argument('context', '[...]')}"
-        )
-    logarithms = getattr(behavior, "log_probabilities", None)
-    called, name = logarithms, "log_probabilities"
-    if called is None:
-        called, name = behavior.probabilities, "probabilities"
-    giver = f"{argument('behavior')}: {type(behavior).__name__}.{name}"
-    try:
-        found = checked_numbers(called(context), (len(context), schema.count), giver)
-    except RowError as wrong:
-        raise wrong.at(rows) from None
-    if logarithms is None:
-        return found, None
-    return np.exp(found), found
 
 
 def _action(
