@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import piwo as library
 from tests.cli.conftest import Command
 
 EVENT = {
@@ -96,6 +97,20 @@ def test_candidates_that_change_keep_their_labels(piwo: Command, tmp_path: Path)
     refused = piwo("convert", "adf.vw", "log.dsjson", *options)
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "propensity of the action taken alone, and dsjson states that of every" in refused.err
+
+
+def test_numbers_of_lines_stay_in_their_order(piwo: Command, tmp_path: Path) -> None:
+    many = "\n".join(["0:-1:0.25 | x", *["| x"] * 10, "", "0:0:0.5 | x", "| x", "", ""])
+    (tmp_path / "adf.vw").write_text(many)
+    ran = piwo("convert", "adf.vw", "again.vw")
+    again = shlex.split(ran.out.partition("next: ")[2])[3:]
+    assert again == ["--items-label", "a/action", "--actions", "1..11"]
+    ran = piwo("evaluate", "again.vw", *again, "--policy", "uniform", "--json")
+    # 1/11 over the probability 1/4 in one of two rows
+    assert ran.document["policies"][0]["value"] == pytest.approx(2 / 11, abs=1e-12)
+    assert library.read(
+        "again.vw", items_label="a/action", actions=range(1, 12)
+    ).actions.labels == (*range(1, 12),)
 
 
 def test_a_served_folder_with_eligible_actions(piwo: Command, tmp_path: Path) -> None:

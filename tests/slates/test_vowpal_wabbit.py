@@ -446,6 +446,7 @@ def test_what_dsjson_cannot_hold(tmp_path: Path) -> None:
         "the marginal propensity 'ms'",
         "the position weights",
     )
+    assert str(made).endswith("; items_label='_tag' reads the labels of actions")
 
 
 def test_vowpal_wabbit_itself_reads_the_lines(tmp_path: Path) -> None:

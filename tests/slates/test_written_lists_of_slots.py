@@ -82,7 +82,7 @@ def test_lists_of_slots_are_read_back(kind: str, tmp_path: Path) -> None:
 def test_ccb_by_hand(tmp_path: Path) -> None:
     path = tmp_path / "log.dsjson"
     made = piwo.slates.write_dsjson(log_of("ccb"), path)
-    assert (made.rows, made.left_out) == (3, ())
+    assert (made.rows, made.left_out, made.items_label) == (3, (), "_tag")
     events = [json.loads(line) for line in path.read_text().splitlines()]
     # cake 0, tea 1, pie 2
     assert [x["_tag"] for x in events[0]["c"]["_multi"]] == ["cake", "tea", "pie"]

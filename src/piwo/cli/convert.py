@@ -69,9 +69,11 @@ def _options(rows: piwo.Log, made: piwo.formats.Written) -> list[str]:
     if kind_of_name(made.path) in {"dsjson", "vw"}:
         # The lines state what the other roles are, and count actions from 1.
         roles = {"context": rows.columns.context}
-        listed = labels != tuple(range(1, len(labels) + 1)) and rows.columns.eligible is None
-        if made.items_label is not None and not listed:
+        listed = labels != tuple(range(1, len(labels) + 1))
+        if rows.columns.eligible is not None and made.items_label is not None:
             words += ["--items-label", made.items_label]
+            # Labels are text in the lines, and in the order of texts if they are not listed.
+            listed = _is_range(labels)
         items = _features(rows)
     if listed:
         words += ["--actions", _list_of(labels)]
@@ -103,7 +105,12 @@ def _features(rows: piwo.Log) -> list[str]:
 
 def _list_of(labels: Sequence[Any]) -> str:
     """Return labels as --actions takes them."""
-    first = labels[0]
-    if isinstance(first, int) and list(labels) == list(range(first, first + len(labels))):
-        return f"{first}..{labels[-1]}"
+    if _is_range(labels):
+        return f"{labels[0]}..{labels[-1]}"
     return ",".join(map(str, labels))
+
+
+def _is_range(labels: Sequence[Any]) -> bool:
+    """Whether labels are successive whole numbers."""
+    first = labels[0]
+    return isinstance(first, int) and list(labels) == list(range(first, first + len(labels)))

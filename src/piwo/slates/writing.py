@@ -93,7 +93,9 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
         for rows in _rows(log, reader):
             out.write("".join(_events(log, rows, offers)).encode())
             written += len(rows)
-    return Written(path, written, tuple(_left_out(log, offers)))
+    numbered = list(log.actions.labels) == list(range(len(log.actions)))
+    named = not numbered or log.columns.eligible is not None or offers.unnumbered
+    return Written(path, written, tuple(_left_out(log, offers)), "_tag" if named else None)
 
 
 def _require_writable(log: SlateLog) -> None:
