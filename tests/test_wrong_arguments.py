@@ -1027,7 +1027,25 @@ CALLS: dict[str, Call] = {
     ),
     "formats.read_criteo": (
         with_file("a.txt", "1 |l 0.001 |p 4.0 |f 0:3\n1 |f 0:5", formats.read_criteo),
-        {"path": "a.txt", "policies": {"one": lambda x: [1.0] * len(x)}},
+        {"path": "a.txt", "policies": {"one": lambda x: [1.0 / len(x)] * len(x)}},
+    ),
+    "formats.read_movielens": (
+        formats.read_movielens,
+        {
+            "ratings": {"u": [1, 1], "i": ["a", "b"], "r": [5, 3], "t": [0, 1], "age": [9, 9]},
+            "items": {"i": ["a", "b"], "year": [1999, 2001], "g": ["x|y", "x"]},
+            "user": "u",
+            "item": "i",
+            "rating": "r",
+            "time": "t",
+            "liked": 4.0,
+            "reward_range": (0, 1),
+            "candidates": 2,
+            "popularity": 1.0,
+            "context": "age",
+            "genres": "g",
+            "seed": 0,
+        },
     ),
     "paper_rewards": (MANY.paper_rewards, {"actions": 3, "random_state": 0}),
 }

@@ -74,6 +74,7 @@ def formats(log: piwo.Log) -> None:
     assert_type(
         piwo.formats.read_criteo("a.txt", policies={"x": lambda c: [1.0] * len(c)}), piwo.Log
     )
+    assert_type(piwo.formats.read_movielens("ratings.csv", items={}, liked=None), piwo.Log)
     piwo.formats.write_vw(log, "log.vw", kind="adf")  # type: ignore[arg-type]
 
 
@@ -89,6 +90,7 @@ def wrong_columns(numbers: npt.NDArray[np.float64]) -> None:
 def slates(log: piwo.Log) -> None:
     shown = piwo.slates.read("feed.parquet", rewards="clicks", propensities="ps", context=["x"])
     assert_type(shown, piwo.slates.SlateLog)
+    assert_type(piwo.slates.from_obp({}, policies={"new": {}}), piwo.slates.SlateLog)
     assert_type(shown.position(1), piwo.Log)
     assert_type(shown.split().train, piwo.slates.SlateLog)
     target = piwo.slates.Deterministic(["a", "b"])

@@ -2,6 +2,7 @@
 
 from piwo.formats.coba import from_coba
 from piwo.formats.join import Joined, join
+from piwo.formats.movielens import read_movielens
 from piwo.formats.obp import from_obp, to_obp
 from piwo.formats.public_data import read_criteo, read_kuairand, read_open_bandit
 from piwo.formats.rows import Written
@@ -16,6 +17,7 @@ __all__ = [
     "join",
     "read_criteo",
     "read_kuairand",
+    "read_movielens",
     "read_open_bandit",
     "to_obp",
     "write_dsjson",

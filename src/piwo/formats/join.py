@@ -11,25 +11,16 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
-from piwo.checks import a_kind, check_finite, check_kind, check_path
+from piwo.checks import check_finite, check_kind, check_path
 from piwo.errors import DataError, UsageError
+from piwo.formats.given_tables import GivenTables
 from piwo.formats.tables import write_tables
 from piwo.logs.options import check_reward_range
-from piwo.logs.source_of import paths_of
 from piwo.messages import Note, argument
 from piwo.records import jsonable
-from piwo.sources.addresses import is_remote
-from piwo.sources.csv import csv_query, header_of
-from piwo.sources.frames import is_frame, to_table
-from piwo.sources.gzip_files import require_undamaged
-from piwo.sources.hive import partitions_of
-from piwo.sources.json_lines import json_columns, json_files, json_query
-from piwo.sources.lazy import column_names, is_lazy, lazy_source
-from piwo.sources.parquet import ParquetSource, remote_parquet
-from piwo.sources.paths import kind_of
-from piwo.sources.query import QuerySource, cursor_of, quoted
+from piwo.sources.query import cursor_of, quoted
 from piwo.sources.temporary import TemporaryFolder
-from piwo.visible import visible, visible_lines
+from piwo.visible import visible_lines
 
 __all__ = ["Joined", "Several", "join"]
 
@@ -251,26 +242,13 @@ class _Join:
         self.cursor = cursor
         self.outcome, self.ids, self.times = outcome, ids, times
         self.types: list[dict[str, str]] = []
-        self.kept: list[ParquetSource] = []
+        self.given = GivenTables(cursor)
         self.is_number = False
         self.new = [outcome, *(f"{outcome}_{x}" for x in ("low", "high", "state", "closed"))]
 
     def take(self, name: str, source: Any, place: int, needed: Sequence[str]) -> None:
         """Make a source a view of this name, and check that it has the columns."""
-        table = f"given_{name}"
-        if is_lazy(source):
-            rows = lazy_source(source, column_names(source))
-            # with the file of the rows
-            self.kept.append(rows)
-            sql = rows.sql()
-        elif is_frame(source):
-            self.cursor.register(table, to_table(source))
-            sql = f"select * from {table}"
-        else:
-            sql = _sql_of(source, name, self.ids[place])
-        self.cursor.execute(f"create temp view {name} as {sql}")
-        described = self.cursor.execute(f"describe {name}").fetchall()
-        self.types.append({column: kind for column, kind, *_ in described})
+        self.types.append(self.given.view(name, source, [self.ids[place]]))
         for column in (self.ids[place], self.times[place], *needed):
             if column not in self.types[place]:
                 known = ", ".join(map(repr, self.types[place]))
@@ -544,32 +522,3 @@ def _number_of_time(until: datetime | date | float) -> float:
     if until.tzinfo is None:
         until = until.replace(tzinfo=UTC)
     return _microseconds(until - datetime.fromtimestamp(0, UTC))
-
-
-def _sql_of(source: Any, name: str, key: str) -> str:
-    """Return the query for a path, a glob, a list of them, or a query."""
-    paths = paths_of(source)
-    if paths is None:
-        if not isinstance(source, str):
-            raise UsageError(
-                f"the {name} are {a_kind(source)}, expected a path, a glob, a query or a data frame"
-            )
-        return QuerySource(source).sql
-    kind = kind_of(paths, "contexts")
-    if kind == "parquet":
-        if is_remote(paths[0]):
-            return remote_parquet(paths).sql
-        return ParquetSource(paths).sql()
-    if kind in {"dsjson", "vw"}:
-        raise UsageError(
-            f"{visible(paths[0])!r} is a {kind} log, whose lines have their rewards; join tables"
-        )
-    require_undamaged(paths)
-    if kind == "csv":
-        names = header_of(paths[0]).names
-        # An id is text whatever it looks like.
-        texts = [x for x in names if x == key]
-        return csv_query(paths, texts, names, partitions=partitions_of(paths)).sql
-    files = json_files(paths, kind)
-    found = json_columns(files)
-    return json_query(files, found, [key] if key in found else [], found).sql

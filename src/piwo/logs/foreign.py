@@ -144,7 +144,7 @@ def pair_probabilities(found: Any, eligible: Eligible, giver: str) -> Floats:
     >>> some = Eligible(np.array([0, 2]), np.array([4, 1], np.int32))
     >>> pair_probabilities([0.5, 0.1], some, "Mine.within")
     Traceback (most recent call last):
-    piwo.logs.foreign.RowError: row 0: Mine.within gave [0.5, 0.1], expected probabilities in ...
+    piwo.logs.foreign.RowError: row 0: Mine.within gave [0.5, 0.1] with the sum 0.6, expected ...
     """
     pairs = len(eligible.codes)
     column = checked_numbers(found, (pairs,), giver, "pairs of a row and an eligible action")
