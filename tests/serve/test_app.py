@@ -19,7 +19,9 @@ import pytest
 
 import piwo
 from piwo.cli.main import main
+from piwo.cli.notices import as_option
 from piwo.logs import Features
+from piwo.messages import arguments_shown
 from piwo.policies import Constant, LinearSoftmax, Policy
 from piwo.serve import Server, application
 from piwo.serve import log_writer as module
@@ -74,7 +76,7 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
                 "/reward", json={"decision_id": found["decision_id"], "reward": i % 2}
             )
             assert (reward.status_code, reward.json()) == (200, {"logged": True})
-        limited = web.post("/decide", json={"context": {"x": 1}, "eligible": ["b", "zz"]})
+        limited = web.post("/decide", json={"context": {"x": 1}, "eligible": ["b"]})
         assert limited.json()["action"] == "b"
         assert limited.json()["propensity"] == 1.0
         assert web.post(
@@ -84,6 +86,26 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
     assert batch.reward.tolist() == [0, 1, 0, 1, 0, 1, 1]
 
 
+def test_messages_name_fields_of_the_request_also_below_the_command(tmp_path: Path) -> None:
+    asked = [
+        ("/decide", {"context": {"x": 1}, "eligible": "x"}, "eligible is 'x', expected a list"),
+        ("/decide", {"context": {"x": None}}, "column 'x' is missing, expected a value; give one"),
+        ("/decide", {"context": {"x": 1, "z": 2}}, "let the server log it"),
+        ("/decide", {"context": {"x": 1}, "items": {"a": {}}}, "leave items out"),
+        ("/reward", {"decision_id": "1", "reward": 1}, "decision_id is '1', expected the 32"),
+        ("/reward", {"decision_id": "0" * 32, "reward": 7}, "reward is 7, expected a reward in"),
+    ]
+    # as `piwo serve` runs: its own messages name options
+    with (
+        arguments_shown(as_option),
+        client(Server(policy(), tmp_path / "log", uncertified=True)) as web,
+    ):
+        for path, body, message in asked:
+            error = web.post(path, json=body).json()["error"]
+            assert message in error
+            assert "--" not in error.replace("--context of piwo serve", "")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "message"),
     [
@@ -91,8 +113,8 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
         ("/decide", b"[]", "not a JSON object"),
         ("/decide", b'{"context": {"x": NaN}}', "not a JSON object"),
         ("/decide", b'{"context": {}, "context": {}}', "has 'context' twice"),
-        ("/decide", b'{"contex": {}}', "key 'contex', expected context and eligible"),
-        ("/decide", b'{"x": 1}', "key 'x', expected context and eligible; put the columns"),
+        ("/decide", b'{"contex": {}}', "key 'contex', expected context, eligible and items"),
+        ("/decide", b'{"x": 1}', "key 'x', expected context, eligible and items; put the columns"),
         ("/decide", b"{}", "the columns that the policy looks at (1); send {"),
         ("/decide", b'{"context": {"x": 1, "zz": 3}}', "has the column 'zz', expected x; leave it"),
         ("/decide", b'{"context": {"x": 1e999}}', "'x' is inf, expected a finite number"),
@@ -102,7 +124,12 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
         ("/decide", b'{"context": {}}', "'x' is missing"),
         ("/decide", b'{"context": {"x": "1"}}', "expected a number"),
         ("/decide", b'{"context": 3}', "is a number, expected a JSON object"),
-        ("/decide", b'{"context": {"x": 1}, "eligible": ["zz"]}', "no eligible action"),
+        (
+            "/decide",
+            b'{"context": {"x": 1}, "eligible": ["b", "zz"]}',
+            "eligible has 'zz', which is no",
+        ),
+        ("/decide", b'{"context": {"x": 1}, "items": {"a": {}}}', "leave items out"),
         ("/decide", b'{"context": {"x": 1}, "eligible": {"a": 1}}', "a list of labels"),
         ("/decide", b"[" * 20_000, "not a JSON object"),
         ("/decide", b'{"context": {"x": 1%s}}' % (b"0" * 400), "expected a finite number"),
@@ -110,7 +137,7 @@ def test_decide_reward_and_read(tmp_path: Path) -> None:
         ("/reward", b'{"decision_id": "' + b"A" * 32 + b'", "reward": 1}', "in lower case"),
         ("/reward", b'{"decision_id": "%s", "reward": 1%s}' % (b"0" * 32, b"0" * 400), "finite"),
         ("/reward", b'{"decision_id": "' + b"0" * 32 + b'", "reward": 7}', "a reward in"),
-        ("/reward", b'{"decision_id": "' + b"0" * 32 + b'", "reward": "1"}', "value"),
+        ("/reward", b'{"decision_id": "' + b"0" * 32 + b'", "reward": "1"}', "reward is '1'"),
     ],
 )
 def test_a_request_that_cannot_be_used_is_explained(

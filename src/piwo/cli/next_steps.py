@@ -14,7 +14,9 @@ from piwo.errors import FileError
 from piwo.evaluation import Evaluation
 from piwo.health.record import Health, policy_text
 from piwo.health.rules import FEWEST
+from piwo.logs.items import has_items
 from piwo.logs.log import Log
+from piwo.logs.served import is_served
 from piwo.policies import Policy
 from piwo.sources.paths import files_of, kind_of
 from piwo.visible import visible, without_secrets
@@ -113,16 +115,19 @@ def after_evaluate(
 
 def _learning(rows: Log, log: list[str], columns: LogOptions) -> list[str]:
     """Return the command that learns, or what it lacks."""
-    if columns.eligible is not None and columns.items is None:
+    # A folder that `piwo serve` writes says itself what is eligible, and what is context.
+    if rows.columns.eligible is not None and not has_items(rows):
         return next_lines(
             ["piwo", "learn", "--help"],
             "to learn from changing actions, give their features (--items FILE)",
         )
     settings = settings_of("learn")
     words, before = ["piwo", "learn", *columns.words(log, "learn")], ""
-    if not columns.context and "--context" not in settings:
+    if not rows.columns.context and "--context" not in settings:
         taken = {*rows.columns.used(), rows.columns.position, *_joined(rows.columns.reward)}
-        context = free_columns(rows.source.schema.names, taken)
+        # Its other columns are about decisions: ids, times, which policy decided.
+        names = [] if is_served(log[0]) else rows.source.schema.names
+        context = free_columns(names, taken)
         if not context:
             return next_lines(
                 ["piwo", "learn", "--help"],
@@ -247,6 +252,10 @@ def acting(policy: Path, log: str, eligible: str | None) -> list[str]:
         log: the first of the inputs, as it was typed.
         eligible: its column of eligible actions.
     """
+    if is_served(log):
+        folder = without_secrets(log).rstrip("/\\")
+        # It is the log of another policy, so it gets a folder of its own.
+        return ["piwo", "serve", str(policy), "--log", f"{folder}-next", "--epsilon", "0.05"]
     # `piwo policy act` reads tables, and not those of a cluster.
     if log.startswith("spark:") or not _is_table(log):
         return ["piwo", "policy", "show", str(policy)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Group, Parameter
 
@@ -59,6 +59,16 @@ class ServeOptions:
             "decisions for which they are not over. [default: a reward counts at any time]",
             show=True,
         ),
+    ] = None
+    absent: Annotated[
+        float | None,
+        Parameter(
+            help="What a decision without a reward earned. [default: the lower end of the range]"
+        ),
+    ] = None
+    several: Annotated[
+        Literal["first", "last", "sum", "max"] | None,
+        Parameter(help="What several rewards of one decision mean. [default: first]"),
     ] = None
     unit: Annotated[
         str | None,
@@ -120,8 +130,11 @@ def serve(
         policy.actions,
         piwo.serve.features_of(policy),
         also=_columns(options.context),
+        items=piwo.serve.item_columns(policy),
         reward_range=reward_range,
         window=options.window,
+        absent=options.absent,
+        several=options.several,
         unit=options.unit,
     )
     # From the file again, to notice if it is replaced in the meantime.

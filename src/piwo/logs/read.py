@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -145,6 +146,7 @@ def read(
     if served is not None:
         source, roles = served.source, _with_roles(served, roles)
         actions = served.actions if actions is None else actions
+        items = served.items if items is None else items
         reward_range = _range_of(served, reward_range)
     columns = Columns.of_roles(roles, behavior is not None)
     if isinstance(action_cost, str):
@@ -281,7 +283,25 @@ def _with_roles(served: ServedLog, roles: Roles) -> Roles:
     """Return the roles that were given, and those of the folder's manifest for the others."""
     # The command gives every role, with its default.
     given = {x: role for x, role in roles.items() if role and role != ROLES[x].default}
+    if "context" in given:
+        given["context"] = _of_context(given["context"], served)
     return cast(Roles, {**served.roles, **given})
+
+
+def _of_context(patterns: Any, served: ServedLog) -> list[str]:
+    """Return context columns by name; globs are of those that the folder logs as context.
+
+    Its other columns are about decisions, such as which policy decided.
+    """
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    found: list[str] = []
+    for pattern in patterns:
+        hits = [pattern]
+        if pattern not in served.source.schema.names:
+            hits = [x for x in served.roles["context"] if fnmatchcase(x, pattern)] or hits
+        found += hits
+    return list(dict.fromkeys(found))
 
 
 def _listed(

@@ -33,12 +33,14 @@ from piwo.visible import without_secrets
 
 __all__ = [
     "ACKNOWLEDGED",
+    "ITEMS",
     "MANIFEST",
     "RESERVED",
     "SEVERAL",
     "Manifest",
     "ServedLog",
     "acknowledged_bytes",
+    "is_served",
     "logger_of",
     "manifest_of",
     "piece_table",
@@ -49,6 +51,10 @@ MANIFEST = "piwo-log.json"
 ACKNOWLEDGED = ".acknowledged"
 """Suffix of a file with the number of bytes of a file of lines that count."""
 FORMAT, VERSION = "piwo-decisions", 1
+WITH_ITEMS = 2
+"""Version of folders with features of items, which earlier versions of piwo cannot read."""
+ITEMS = "items"
+"""Column of the features of eligible actions, in folders that have it."""
 RESERVED = (
     "decision_id",
     "time",
@@ -102,10 +108,16 @@ class Manifest:
     """What a decision earned that has no reward when its window is over."""
     several: str = "first"
     unit: str | None = None
+    items: Mapping[str, str] | None = None
+    """Feature of an eligible action -> number, text or vector; None: none is logged."""
 
     def to_json(self) -> str:
         """Return the manifest as it is written."""
         page = {"format": FORMAT, "version": VERSION, **vars(self)}
+        if self.items is None:
+            del page["items"]
+        else:
+            page["version"] = WITH_ITEMS
         return json.dumps(page, indent=1, allow_nan=False, default=list) + "\n"
 
     @classmethod
@@ -118,18 +130,20 @@ class Manifest:
         page = json.loads(text)
         if not isinstance(page, dict) or page.pop("format", None) != FORMAT:
             raise ValueError("it is not the manifest of a log of decisions")
-        if page.pop("version", None) != VERSION:
+        if page.pop("version", None) not in {VERSION, WITH_ITEMS}:
             raise ValueError("its version is unknown; update piwo")
         made = cls(
-            {str(name): str(kind) for name, kind in page["context"].items()},
+            _kinds(page["context"]) or {},
             tuple(page["actions"]),
             tuple(page["reward_range"]),
             page["window"],
             float(page["absent"]),
             str(page["several"]),
             page["unit"],
+            _kinds(page.get("items")),
         )
-        known = set(made.context.values()) <= _TYPES.keys() and made.several in SEVERAL
+        kinds = {*made.context.values(), *(made.items or {}).values()}
+        known = kinds <= _TYPES.keys() and made.several in SEVERAL
         if not known or len(made.reward_range) != 2:
             raise ValueError("it holds a kind that is unknown; update piwo")
         Actions(made.actions)
@@ -152,11 +166,21 @@ class Manifest:
             "eligible": pa.list_(label),
             "policy": pa.string(),
         }
+        if self.items is not None:
+            fields = [(name, _TYPES[kind]) for name, kind in self.items.items()]
+            columns[ITEMS] = pa.list_(pa.struct(fields))
         if self.unit is not None:
             columns[self.unit] = pa.string()
         for name, kind in self.context.items():
             columns[name] = _TYPES[kind]
         return pa.schema(columns.items())
+
+
+def _kinds(page: Any) -> dict[str, str] | None:
+    """Return name -> kind as it was written."""
+    if page is None:
+        return None
+    return {str(name): str(kind) for name, kind in page.items()}
 
 
 @dataclass(frozen=True)
@@ -167,6 +191,8 @@ class ServedLog:
     actions: tuple[Any, ...]
     reward_range: tuple[float, float]
     roles: Mapping[str, Any] = field(default_factory=dict)
+    items: str | None = None
+    """The column of the features of eligible actions."""
 
 
 def manifest_of(folder: str | os.PathLike[str]) -> Manifest | None:
@@ -187,6 +213,28 @@ def manifest_of(folder: str | os.PathLike[str]) -> Manifest | None:
         ) from None
 
 
+def is_served(source: Any) -> bool:
+    """Whether a source is a folder of decisions.
+
+    >>> is_served("log.parquet")
+    False
+    """
+    folder = _folder(source)
+    return folder is not None and (folder / MANIFEST).exists()
+
+
+def _folder(source: Any) -> Path | None:
+    """Return a source as a folder; None if it is something else."""
+    if not isinstance(source, str | os.PathLike):
+        return None
+    try:
+        folder = Path(source).expanduser()
+        return folder if folder.is_dir() else None
+    except (OSError, ValueError, RuntimeError):
+        # A query, or a name that is too long.
+        return None
+
+
 def served_log(source: Any) -> ServedLog | None:
     """Return the log of a folder that `piwo.serve` writes; None for everything else.
 
@@ -204,14 +252,8 @@ def served_log(source: Any) -> ServedLog | None:
         PiwoWarning: for decisions whose window is not over, for decisions without a reward if
             there is no window, and for rewards of decisions that the folder does not have.
     """
-    if not isinstance(source, str | os.PathLike):
-        return None
-    try:
-        folder = Path(source).expanduser()
-        if not folder.is_dir():
-            return None
-    except (OSError, ValueError, RuntimeError):
-        # A query, or a name that is too long.
+    folder = _folder(source)
+    if folder is None:
         return None
     manifest = manifest_of(folder)
     if manifest is None:
@@ -229,10 +271,12 @@ def served_log(source: Any) -> ServedLog | None:
     files = (decisions.values(), rewards.values())
     with _Join(*files, manifest, moment, str(folder), space) as join:
         roles |= join.lists()
+        items = roles.pop(ITEMS, None)
+        actions = (*manifest.actions, *join.other_labels())
         made = join.rows()
     made.name, made.folder = str(folder), space
     made.copied_from = (*decisions, *rewards)
-    return ServedLog(made, manifest.actions, manifest.reward_range, roles)
+    return ServedLog(made, actions, manifest.reward_range, roles, items)
 
 
 def logger_of(declared: Logger | None, served: ServedLog | None, source: Source) -> Logger | None:
@@ -493,6 +537,11 @@ class _Join:
             roles["eligible"] = "eligible"
         else:
             left_out.append("eligible")
+        if self._manifest.items is not None:
+            if self._all_have_items(rows):
+                roles[ITEMS] = ITEMS
+            else:
+                left_out.append(ITEMS)
         if propensities == rows:
             roles |= {"propensities": "propensities", "propensity": "propensity"}
         else:
@@ -504,6 +553,28 @@ class _Join:
             replaced = f" replace (coalesce(d.eligible, [{labels}]) as eligible)"
         self._columns = f"d.*{excluded}{replaced}"
         return roles
+
+    def _all_have_items(self, rows: int) -> bool:
+        """Whether each decision has features of its items; say if only some have."""
+        ((found,),) = self._run(f"select count({ITEMS}) filter ({self._closed}) from decisions d")
+        if 0 < found < rows:
+            warn(
+                f"{rows - found:,} of {rows:,} decisions have no features of items, so that these "
+                f"are not read; give {argument('items')} as a table, or with every decision",
+                kind="items",
+            )
+        return bool(found == rows)
+
+    def other_labels(self) -> list[Any]:
+        """Return the labels that are not in the manifest, sorted: with items there may be some."""
+        if self._manifest.items is None:
+            return []
+        found = self._run(
+            "select distinct unnest(eligible) as label from decisions d "
+            f"where {self._closed} order by label"
+        )
+        known = set(self._manifest.actions)
+        return [label for (label,) in found if label is not None and label not in known]
 
     def rows(self) -> ParquetSource:
         """Return the rows in the order of time, in a file."""

@@ -21,7 +21,7 @@ from typing import Any, Literal
 from piwo._version import __version__
 from piwo.checks import each_once
 from piwo.errors import FileError, PiwoError, UsageError
-from piwo.messages import argument
+from piwo.messages import argument, arguments_shown
 from piwo.policies import Policy
 from piwo.serve.log_writer import LogWriter
 from piwo.serve.server import FileState, Server, features_of, file_state
@@ -135,9 +135,9 @@ class _Site:
 
     async def decide(self, body: Mapping[str, Any]) -> _Result:
         """Return an action, after it was logged."""
-        _only(body, "context", "eligible")
+        _only(body, "context", "eligible", "items")
         context = _context(body, self.server.policy)
-        chosen = self.server.choose(context, body.get("eligible"))
+        chosen = self.server.choose(context, body.get("eligible"), body.get("items"))
         self.counts.unseen += chosen.unseen
         if self.server.log is not None:
             await self.decisions.put(chosen.row)
@@ -199,7 +199,9 @@ class _Site:
             self.log_problem = str(cause)
             code, found = 503, {"error": _FULL}
         except PiwoError as cause:
-            code, found = 422, {"error": str(cause)}
+            # In the words of a request, also if the command prints its own in those of options.
+            with arguments_shown(_as_field):
+                code, found = 422, {"error": str(cause)}
             if self.server.closed:
                 code, found = 503, {"error": _CLOSED}
         finally:
@@ -430,6 +432,18 @@ def _no_constant(text: str) -> None:
     raise ValueError(text)
 
 
+def _as_field(name: str, value: str | None) -> str:
+    """Return an argument of a message as the field of a request.
+
+    >>> _as_field("value", None), _as_field("eligible", None)
+    ('reward', 'eligible')
+    """
+    name = {"value": "reward"}.get(name, name)
+    if value is None:
+        return name
+    return f"{name}={value}"
+
+
 def _only(body: Mapping[str, Any], *names: str) -> None:
     """Raise for keys that a request does not have."""
     odd = sorted(body.keys() - set(names))
@@ -438,7 +452,8 @@ def _only(body: Mapping[str, Any], *names: str) -> None:
         if "context" in names:
             advice = '; put the columns of the context inside of "context": {...}'
         raise UsageError(
-            f"the body has the key {odd[0]!r:.80}, expected {' and '.join(names)}{advice}"
+            f"the body has the key {odd[0]!r:.80}, expected {', '.join(names[:-1])} and "
+            f"{names[-1]}{advice}"
         )
 
 

@@ -13,15 +13,19 @@ import pyarrow as pa
 from piwo.checks import a_kind
 from piwo.errors import DataError
 from piwo.logs.batch import Floats
-from piwo.logs.features import MISSING_ADVICE, Feature, Features
+from piwo.logs.features import Feature, Features
 from piwo.logs.hashing import hashed_place
-from piwo.messages import argument
 
 __all__ = ["RowEncoder", "is_utf8", "number_of", "text_of"]
 
 _Writer: TypeAlias = Callable[[Any, Floats], bool]
 """Writes the columns of one value, which are 0, and returns whether it is a level never seen."""
 _ORDINARY = frozenset({float, int})
+_MISSING_ADVICE = (
+    "give one, or learn the policy from a log that is read with columns for missing values "
+    "(missing='indicator')"
+)
+"""For a context value that is missing, if the policy has no column for it."""
 
 
 class RowEncoder:
@@ -126,7 +130,8 @@ def _writer(item: Feature) -> _Writer:
         if value is None or (isinstance(value, float) and math.isnan(value)):
             if not item.missing:
                 raise DataError(
-                    f"context column {item.column!r} is missing, expected a value; {MISSING_ADVICE}"
+                    f"context column {item.column!r} is missing, expected a value; "
+                    f"{_MISSING_ADVICE}"
                 )
             out[-1] = 1.0
             return False
@@ -171,7 +176,7 @@ def _vector(item: Feature) -> _Writer:
         absent = np.isnan(entries).any()
         if np.isinf(entries).any() or (absent and not item.missing):
             raise DataError(
-                f"context column {item.column!r} has missing or infinite entries; {MISSING_ADVICE}"
+                f"context column {item.column!r} has missing or infinite entries; {_MISSING_ADVICE}"
             )
         if absent:
             out[-1] = 1.0
@@ -213,8 +218,8 @@ def number_of(column: str, value: Any) -> float:
     """
     if not isinstance(value, int | float | np.integer | np.floating | np.bool_):
         raise DataError(
-            f"context column {column!r} is {a_kind(value)}, expected a number; give "
-            f"{argument('context')} the types that the log had"
+            f"context column {column!r} is {a_kind(value)}, expected a number; give the context "
+            "the types that the log had"
         )
     try:
         number = float(value)

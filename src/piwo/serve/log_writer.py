@@ -32,6 +32,7 @@ from piwo.logs.features import Features
 from piwo.logs.options import check_reward_range
 from piwo.logs.served import (
     ACKNOWLEDGED,
+    ITEMS,
     MANIFEST,
     RESERVED,
     SEVERAL,
@@ -42,13 +43,12 @@ from piwo.logs.served import (
     piece_table,
 )
 from piwo.messages import argument
-from piwo.serve.encoding import is_utf8, number_of, text_of
+from piwo.serve.encoding import is_utf8, text_of
+from piwo.serve.values import KINDS, plain_value
 from piwo.visible import without_secrets
 
 __all__ = ["LogWriter"]
 
-_KINDS = {"number": "number", "levels": "text", "hashed": "text", "vector": "vector"}
-"""Kind of a feature -> kind of its column in the log."""
 _OWN_NAME = re.compile(r"(decisions|rewards)-\d{8}T\d{6}-\d+-[0-9a-f]{8}\.jsonl", re.ASCII)
 """Names that `LogWriter._new` makes; other files in the folder are left alone."""
 
@@ -86,6 +86,9 @@ class LogWriter:
         features: the context columns, as a policy encodes them.
         also: other columns of the context to log, and whether each is "number", "text" or "vector":
             a policy that ignores the context logs none, and nothing could be learned from it.
+        items: features of the eligible actions to log with each decision, name -> "number", "text"
+            or "vector", for policies that score items by features; see `Server.decide`. The actions
+            may then be others in every decision. None: as the folder has them, none in a new one.
         reward_range: the declared (lo, hi) of the reward; None: (0, 1), or that of the folder.
         window: seconds after a decision in which a reward counts; decisions whose window is not
             over are not read. None: a reward counts at any time.
@@ -119,6 +122,7 @@ class LogWriter:
         features: Features,
         *,
         also: Mapping[str, str] | None = None,
+        items: Mapping[str, str] | None = None,
         reward_range: tuple[float, float] | None = None,
         window: float | None = None,
         absent: float | None = None,
@@ -134,7 +138,7 @@ class LogWriter:
         check_positive("seconds_a_file", seconds_a_file)
         check_flag("sync", sync)
         self.folder = Path(folder)
-        self._asked = _asked(reward_range, window, absent, several, unit)
+        self._asked = _asked(reward_range, window, absent, several, unit, items)
         self.manifest = self._shared_manifest(actions, _with(_columns_of(features), also))
         self.reward_range = self.manifest.reward_range
         self.rows_a_file, self.seconds_a_file, self.sync = rows_a_file, seconds_a_file, sync
@@ -155,18 +159,36 @@ class LogWriter:
         """What is logged of a context."""
         self._recover()
 
-    def check_fits(self, actions: Actions, features: Features) -> None:
+    def check_fits(
+        self, actions: Actions, features: Features, items: Mapping[str, str] | None = None
+    ) -> None:
         """Raise unless decisions over these actions and columns can be logged here.
+
+        Args:
+            actions: of the policy; if the log has features of items, other labels will do.
+            features: the context columns of the policy.
+            items: the features of items that it reads.
 
         Raises:
             UsageError: naming what differs.
         """
-        if actions != self._actions:
+        if self.manifest.items is not None:
+            # Items change; what they are called does not.
+            same = isinstance(actions.labels[0], int) == isinstance(self._actions.labels[0], int)
+        else:
+            same = actions == self._actions
+        if not same:
             raise UsageError(
                 f"the policy has the actions {actions.preview()}, the log in "
                 f"{without_secrets(self.folder)!r} has {self._actions.preview()}; log to a new "
                 "folder"
             )
+        for name, kind in (items or {}).items():
+            if self.manifest.items is not None and self.manifest.items.get(name) != kind:
+                raise UsageError(
+                    f"the policy takes {name!r} ({kind}) of items, which the log in "
+                    f"{without_secrets(self.folder)!r} does not have; log to a new folder"
+                )
         wanted = _columns_of(features)
         for name, kind in wanted.items():
             if self.manifest.context.get(name) != kind:
@@ -186,7 +208,7 @@ class LogWriter:
             value = context.get(name)
             # Most values are finite numbers, and a server has no time to look twice.
             ordinary = type(value) is float and kind == "number" and value - value == 0.0
-            found[name] = value if ordinary else _plain(name, kind, value)
+            found[name] = value if ordinary else plain_value(name, kind, value)
         unit = self.manifest.unit
         if unit is not None:
             if context.get(unit) is None:
@@ -404,7 +426,7 @@ class LogWriter:
         names = list(columns)
         if unit is not None:
             names.append(unit)
-        _check_names(names, actions)
+        _check_names(names, actions, "items" in self._asked)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             found = manifest_of(self.folder)
@@ -436,9 +458,13 @@ def _asked(
     absent: float | None,
     several: str | None,
     unit: str | None,
+    items: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     """Return what was declared, checked."""
     found: dict[str, Any] = {}
+    if items is not None:
+        found["items"] = _with({}, items, "items")
+        _check_item_names(list(items))
     if reward_range is not None:
         check_reward_range(reward_range)
         found["reward_range"] = (float(reward_range[0]), float(reward_range[1]))
@@ -462,7 +488,7 @@ def _asked(
     return found
 
 
-def _check_names(names: Sequence[str], actions: Actions) -> None:
+def _check_names(names: Sequence[str], actions: Actions, items: bool) -> None:
     """Raise for columns and labels that could be written and not be read.
 
     Raises:
@@ -473,6 +499,8 @@ def _check_names(names: Sequence[str], actions: Actions) -> None:
             raise UsageError(f"{text!r} is not valid text (UTF-8) and cannot be logged; rename it")
     # DuckDB, which joins decisions and rewards, compares names without case.
     known = {x.casefold() for x in RESERVED}
+    if items:
+        known.add(ITEMS)
     for name in names:
         if name.casefold() in known:
             raise UsageError(
@@ -482,41 +510,35 @@ def _check_names(names: Sequence[str], actions: Actions) -> None:
         known.add(name.casefold())
 
 
+def _check_item_names(names: Sequence[str]) -> None:
+    """Raise for features of items that could be written and not be read."""
+    if not names:
+        raise UsageError(f"{argument('items')} is empty, expected features of items")
+    for text in names:
+        if not is_utf8(text):
+            raise UsageError(f"{text!r} is not valid text (UTF-8) and cannot be logged; rename it")
+    if len({name.casefold() for name in names}) < len(names):
+        raise UsageError(
+            f"{argument('items')} has two features of one name (upper and lower case are the "
+            "same); rename one"
+        )
+
+
 def _columns_of(features: Features) -> dict[str, str]:
-    return {item.column: _KINDS[item.kind] for item in features.items}
+    return {item.column: KINDS[item.kind] for item in features.items}
 
 
-def _with(columns: dict[str, str], also: Mapping[str, str] | None) -> dict[str, str]:
+def _with(
+    columns: dict[str, str], also: Mapping[str, str] | None, called: str = "also"
+) -> dict[str, str]:
     """Return the columns of a policy and others, checked."""
     for name, kind in (also or {}).items():
-        if kind not in _KINDS.values() or columns.get(name, kind) != kind:
+        if kind not in KINDS.values() or columns.get(name, kind) != kind:
             raise UsageError(
-                f"{argument('also')} has {name!r}: {kind!r}, expected 'number', 'text' or "
+                f"{argument(called)} has {name!r}: {kind!r}, expected 'number', 'text' or "
                 "'vector', as the policy has it"
             )
     return {**columns, **(also or {})}
-
-
-def _plain(name: str, kind: str, value: Any) -> Any:
-    """Return a value as JSON has it; None for a missing one."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if kind == "text":
-        return text_of(name, value)
-    if kind == "number":
-        return number_of(name, value)
-    try:
-        return [None if x is None or math.isnan(x) else _finite(x) for x in value]
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(
-            f"context column {name!r} is not a list of finite numbers; give it as one"
-        ) from None
-
-
-def _finite(value: Any) -> float:
-    if isinstance(value, str | bytes) or not math.isfinite(value):
-        raise ValueError
-    return float(value)
 
 
 def _write_all(handle: int, data: bytes) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -30,7 +30,9 @@ from piwo.policies.sameness import policy_digest
 from piwo.policies.sampling import RandomState, generator
 from piwo.serve.choice import Choice, Chosen
 from piwo.serve.encoding import RowEncoder
+from piwo.serve.items import Items, item_columns, offered, refuse_without_features
 from piwo.serve.log_writer import LogWriter
+from piwo.visible import without_secrets
 
 __all__ = ["FileState", "Server", "features_of", "file_state", "served_policy"]
 
@@ -54,6 +56,21 @@ class _Compiled:
         self.labels = policy.actions.labels
         self.codes = {str(label): code for code, label in enumerate(self.labels)}
         self.name = policy_digest(policy)[:16]
+        self.item_columns = item_columns(policy)
+        """Features of items that it reads; None: it scores actions by their labels."""
+
+
+class _Made(NamedTuple):
+    """What was decided, before it has an id."""
+
+    action: Label
+    propensity: float
+    full: list[float] | None
+    """The probabilities of all that could be chosen, if they are logged."""
+    listed: Sequence[Label] | None = None
+    """What could be chosen; None: all actions."""
+    features: Sequence[Mapping[str, Any]] | None = None
+    """Of each of these."""
 
 
 class Server:
@@ -108,7 +125,12 @@ class Server:
         # Generators of NumPy must not be used by two threads at once.
         self._drawing = threading.Lock()
         if log is not None and not isinstance(log, LogWriter):
-            log = LogWriter(log, self._serving.policy.actions, self._serving.features)
+            log = LogWriter(
+                log,
+                self._serving.policy.actions,
+                self._serving.features,
+                items=self._serving.item_columns,
+            )
         self.log = log
         self._check_log(self._serving)
 
@@ -150,12 +172,13 @@ class Server:
 
     def _check_log(self, made: _Compiled) -> None:
         if self.log is not None:
-            self.log.check_fits(made.policy.actions, made.features)
+            self.log.check_fits(made.policy.actions, made.features, made.item_columns)
 
     def decide(
         self,
         context: Mapping[str, Any] | Sequence[float] = (),
         eligible: Sequence[Label] | None = None,
+        items: Items | None = None,
     ) -> Choice:
         """Return an action for one context, after it was logged.
 
@@ -163,18 +186,28 @@ class Server:
             context: column -> value; or a list of numbers, if all columns are numbers. A boolean is
                 1 or 0 in a column of numbers; a number or boolean in a column of text is its text,
                 as Arrow writes it: 7 is "7", True is "true".
-            eligible: the labels that may be chosen; None: all actions. See `Policy.act`.
+            eligible: the labels that may be chosen; None: all actions, or those of `items`. Unlike
+                `Policy.act`, a label that the policy does not have is an error, as it could not be
+                chosen.
+            items: for a policy over features of items, the features of what may be chosen, also of
+                items that it has never seen: label -> {name: value}, or a list of these in the
+                order of `eligible`. They are logged with the decision. None: the items that the
+                policy was made with.
 
         Returns:
             The action, its probability, and the id that a reward names.
 
         Raises:
             DataError: for a context that cannot be used, such as one with a column that neither
-                the policy nor the log has, and if no eligible action is one of the policy.
+                the policy nor the log has, for an eligible label that the policy cannot score, and
+                for features that cannot be used.
             FileError: if the decision cannot be logged.
-            UsageError: after `close`.
+            UsageError: after `close`; for items and a policy, or a log, without features of items.
+
+        Warns:
+            PiwoWarning: for texts in `items` that were never seen when the policy was learned.
         """
-        chosen = self.choose(context, eligible)
+        chosen = self.choose(context, eligible, items)
         if self.log is not None:
             self.log.decisions([chosen.row])
         return chosen.choice
@@ -183,6 +216,7 @@ class Server:
         self,
         context: Mapping[str, Any] | Sequence[float] = (),
         eligible: Sequence[Label] | None = None,
+        items: Items | None = None,
     ) -> Chosen:
         """Return what `decide` returns, not logged yet, with the row for `LogWriter.decisions`."""
         self._check_open()
@@ -194,26 +228,56 @@ class Server:
             context = serving.encoder.named(context)
         matrix, unseen = serving.encoder.row(context)
         seen: Floats | None = matrix if features.items else None
-        if eligible is None:
-            code, propensity, full = self._among_all(serving.policy, seen)
-            listed = None
-        else:
-            some = _eligible(eligible, serving)
-            code, propensity, full = self._among(serving.policy, seen, some)
-            listed = [serving.labels[x] for x in some.codes.tolist()]
-        choice = Choice(serving.labels[code], propensity, uuid4().hex)
+        made = self._made(serving, seen, eligible, items)
+        choice = Choice(made.action, made.propensity, uuid4().hex)
         row: dict[str, Any] = {
             "decision_id": choice.decision_id,
             "time": _now(),
             "action": choice.action,
-            "propensity": propensity,
-            "propensities": full,
-            "eligible": listed,
+            "propensity": made.propensity,
+            "propensities": made.full,
+            "eligible": made.listed,
             "policy": serving.name,
         }
         if self.log is not None:
+            if self.log.manifest.items is not None:
+                row["items"] = made.features
             row.update(self.log.context_of(context))
         return Chosen(choice, row, unseen)
+
+    def _made(
+        self,
+        serving: _Compiled,
+        seen: Floats | None,
+        eligible: Sequence[Label] | None,
+        items: Items | None,
+    ) -> _Made:
+        """Return what is decided in one encoded context."""
+        if items is not None:
+            offer = offered(serving.policy, self._features_of_items(serving), eligible, items)
+            place, propensity, full = self._among(offer.policy, seen, offer.eligible)
+            return _Made(offer.labels[place], propensity, full, offer.labels, offer.features)
+        if eligible is not None:
+            some = _eligible(eligible, serving)
+            place, propensity, full = self._among(serving.policy, seen, some)
+            listed = [serving.labels[x] for x in some.codes.tolist()]
+            return _Made(listed[place], propensity, full, listed)
+        code, propensity, full = self._among_all(serving.policy, seen)
+        return _Made(serving.labels[code], propensity, full)
+
+    def _features_of_items(self, serving: _Compiled) -> Mapping[str, str]:
+        """Return the features that each item must have: those of the policy and of the log."""
+        refuse_without_features(serving.policy)
+        assert serving.item_columns is not None
+        if self.log is None:
+            return serving.item_columns
+        if self.log.manifest.items is None:
+            raise UsageError(
+                f"the log in {without_secrets(self.log.folder)!r} was made without features of "
+                "items, which would be lost; log to a new folder"
+            )
+        # In the order of the log, which has those of the policy, too.
+        return self.log.manifest.items
 
     def _check_known(self, context: Mapping[str, Any], serving: _Compiled) -> None:
         """Raise for a column that neither the policy nor the log has: it would be dropped."""
@@ -230,8 +294,8 @@ class Server:
         if len(listed) > 8:
             expected += f" and {len(listed) - 8} more"
         raise DataError(
-            f"the context has the column {shown(odd)}, expected {expected}; leave it out, or "
-            f"declare it with {argument('also')} when the log is made"
+            f"the context has the column {shown(odd)}, expected {expected}; leave it out, or let "
+            "the server log it (also= of LogWriter, --context of piwo serve)"
         )
 
     def _check_open(self) -> None:
@@ -257,7 +321,7 @@ class Server:
         full = None
         if self.full:
             full = chances.tolist()
-        return int(some.codes[place]), float(chances[place]), full
+        return place, float(chances[place]), full
 
     def reward(self, decision_id: str, value: float) -> None:
         """Log the reward of a decision.
@@ -385,10 +449,17 @@ def _eligible(labels: Sequence[Label], serving: _Compiled) -> Eligible:
     found: list[int] = []
     for label in labels:
         code = serving.codes.get(str(label))
-        if code is not None:
-            found.append(code)
+        if code is None:
+            advice = "leave it out"
+            if serving.item_columns is not None:
+                advice += f", or give the features of all that may be chosen ({argument('items')})"
+            raise DataError(
+                f"{argument('eligible')} has {shown(label)}, which is no action of the policy "
+                f"({serving.policy.actions.preview()}) and could not be chosen; {advice}"
+            )
+        found.append(code)
     if not found:
-        raise DataError("no eligible action is an action of the policy")
+        raise DataError(f"{argument('eligible')} has no label; list at least one")
     if len(set(found)) < len(found):
         raise DataError("an eligible action is listed twice; list each once")
     return Eligible(np.array([0, len(found)], np.int64), np.array(found, np.int32))
