@@ -1,9 +1,10 @@
 """Whether a killed writer loses an acknowledged row: kill -9 at random moments, in a loop.
 
-    python benchmarks/kill_writers.py [--kills 20]
+    python benchmarks/kill_writers.py [--kills 20] [--seconds 3]
 
-Two processes decide and log into one folder, and print each id once it is acknowledged. After some
-seconds both are killed; the folder must then hold every decision and reward that was printed.
+Two processes decide and log into one folder, and print each id once it is acknowledged. Some
+seconds after their first decision both are killed; the folder must then hold every decision and
+reward that was printed.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import piwo
 
@@ -40,7 +41,9 @@ def main() -> None:
     """Print how many rows were acknowledged, read and lost."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
-    kills = min(parser.parse_args().kills, 1000)
+    parser.add_argument("--seconds", type=float, default=3.0, help="that writers live at least")
+    options = parser.parse_args()
+    kills = min(options.kills, 1000)
     moments = np.random.default_rng(1)
     known: dict[str, set[str]] = {"decision": set(), "reward": set()}
     with tempfile.TemporaryDirectory() as made:
@@ -52,7 +55,10 @@ def main() -> None:
                 with out.open("w") as file:
                     words = [sys.executable, "-c", WRITES, str(folder / "log")]
                     processes.append(subprocess.Popen(words, stdout=file))
-            time.sleep(3 + 4 * moments.random())
+            until = time.monotonic() + 60
+            while not all(out.stat().st_size for out in outs) and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(options.seconds * (1 + 4 / 3 * moments.random()))
             for one in processes:
                 one.kill()
                 one.wait()
@@ -62,8 +68,9 @@ def main() -> None:
                         kind, number = line.split()
                         known[kind].add(number)
         warnings.simplefilter("ignore", piwo.PiwoWarning)
-        source: Any = piwo.read(folder / "log").source
-    table = source.table
+        source = piwo.read(folder / "log").source
+        parts = source.fragments(["decision_id", "reward"])
+        table = pa.Table.from_batches([x for part in parts for x in part.records()])
     ids = table.column("decision_id").to_pylist()
     earned = {x for x, r in zip(ids, table.column("reward").to_pylist(), strict=True) if r == 1.0}
     for kind, found in (("decision", set(ids)), ("reward", earned)):

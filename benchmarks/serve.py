@@ -162,7 +162,7 @@ def main() -> None:
     features = Features.numeric(WIDTH)
     policy = LinearSoftmax(coef, np.zeros(ACTIONS), list(range(ACTIONS)), features=features)
     names = features.names
-    rows = rng.normal(size=(1000, WIDTH)).tolist()
+    rows = rng.normal(size=(min(options.requests, 1000) + WARM_UP, WIDTH)).tolist()
     contexts = [dict(zip(names, row, strict=True)) for row in rows]
     print(f"{os.cpu_count()} cores, {WIDTH} features, {ACTIONS} actions")
     with tempfile.TemporaryDirectory() as made:

@@ -175,6 +175,16 @@ def test_eligible_actions_are_checked(eligible: Any, message: str) -> None:
         Server(Uniform(["a", "b"]), uncertified=True).decide(eligible=eligible)
 
 
+def test_a_policy_of_slates_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    policy: Any = piwo.slates.Uniform(["a", "b"])
+    policy.save(tmp_path / "slates.piwo")
+    for given in (policy, tmp_path / "slates.piwo"):
+        with pytest.raises(
+            UsageError, match=r"policy of slates.*read them with piwo\.slates\.read"
+        ):
+            Server(given, uncertified=True)
+
+
 def test_only_a_certified_policy_is_served_without_the_flag(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no certificate that passes"):
         Server(Uniform(["a", "b"]))

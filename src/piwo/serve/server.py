@@ -6,9 +6,10 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 from uuid import uuid4
 
 import numpy as np
@@ -32,12 +33,19 @@ from piwo.serve.choice import Choice, Chosen
 from piwo.serve.encoding import RowEncoder
 from piwo.serve.items import Items, item_columns, offered, refuse_without_features
 from piwo.serve.log_writer import LogWriter
+from piwo.slates.files import is_slate_file
+from piwo.slates.policy import SlatePolicy
 from piwo.visible import without_secrets
 
 __all__ = ["FileState", "Server", "features_of", "file_state", "served_policy"]
 
 _DECISION_ID = re.compile("[0-9a-f]{32}", re.ASCII)
 """What `decide` makes; any other id would be logged and join no decision."""
+_SLATES = (
+    "it is a policy of slates, and piwo.serve decides one action at a time; decide with "
+    "piwo.slates.load(...).act or piwo policy act, log slate, propensities and reward of each "
+    "decision, and read them with piwo.slates.read"
+)
 FileState: TypeAlias = tuple[int, int, int] | None
 """What changes when a file is replaced; None if it is not there."""
 
@@ -60,7 +68,8 @@ class _Compiled:
         """Features of items that it reads; None: it scores actions by their labels."""
 
 
-class _Made(NamedTuple):
+@dataclass(frozen=True)
+class _Made:
     """What was decided, before it has an id."""
 
     action: Label
@@ -117,7 +126,7 @@ class Server:
         self.closed = False
         self.loaded: dict[Path, FileState] = {}
         """File of the first policy -> its state just before it was loaded."""
-        if not isinstance(policy, Policy):
+        if not isinstance(policy, Policy | SlatePolicy):
             check_path(policy)
             self.loaded[Path(policy)] = file_state(Path(policy))
         self._serving = _Compiled(served_policy(policy, uncertified), epsilon)
@@ -390,7 +399,14 @@ def served_policy(policy: Policy | str | PathLike[str], uncertified: bool) -> Po
     >>> served_policy(Uniform(["a", "b"]), uncertified=True)
     Uniform(2 actions)
     """
-    saved = SavedPolicy(policy) if isinstance(policy, Policy) else load_with_metadata(policy)
+    if isinstance(policy, SlatePolicy):
+        raise UsageError(_SLATES)
+    if isinstance(policy, Policy):
+        saved = SavedPolicy(policy)
+    else:
+        if Path(policy).is_file() and is_slate_file(policy):
+            raise UsageError(f"{without_secrets(policy)!r}: {_SLATES}")
+        saved = load_with_metadata(policy)
     found = saved.policy
     check_kind("policy", found, Policy, " of piwo.policies")
     if not (uncertified or _is_certified(saved)):
