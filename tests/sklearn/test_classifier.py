@@ -7,10 +7,13 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import skops.io
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import estimator_html_repr
@@ -186,3 +189,30 @@ def test_series_with_other_indexes_are_refused(made: dict[str, Any]) -> None:
         OffPolicyClassifier().fit(
             frame, made["y"], reward=reward.iloc[::-1], propensity=made["propensity"]
         )
+
+
+def test_sparse_matrices_and_nan_name_what_goes_into_the_pipeline(made: dict[str, Any]) -> None:
+    sparse = csr_array(made["X"])
+    model = fitted(made)
+    with pytest.raises(piwo.UsageError, match=r"sparse .*\(600, 3\).*sparse_output=False") as said:
+        model.fit(sparse, made["y"], **metadata(made))
+    assert "sparse_threshold=0" in str(said.value)
+    assert "\n" not in str(said.value)
+    for method in (model.predict, model.predict_proba):
+        with pytest.raises(piwo.UsageError, match="sparse_threshold=0"):
+            method(sparse)
+    gaps = made["X"].copy()
+    gaps[3, 1] = np.nan
+    oracle = HistGradientBoostingClassifier(max_iter=5)
+    with pytest.raises(piwo.UsageError, match=r"X contains NaN.*SimpleImputer\(add_indicator=True"):
+        fitted(made | {"X": gaps}, oracle=oracle)
+    # what the messages say works
+    filled = make_pipeline(SimpleImputer(add_indicator=True), OffPolicyClassifier(oracle=oracle))
+    with sklearn.config_context(enable_metadata_routing=True):
+        filled.fit(gaps, made["y"], **metadata(made))
+    assert filled.predict(gaps).shape == (600,)
+    levels = (made["X"][:, :1] * 10).astype(int)
+    dense = make_pipeline(OneHotEncoder(sparse_output=False), OffPolicyClassifier())
+    with sklearn.config_context(enable_metadata_routing=True):
+        dense.fit(levels, made["y"], **metadata(made))
+    assert dense[-1].n_features_in_ > 50

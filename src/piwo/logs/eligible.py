@@ -33,6 +33,12 @@ __all__ = [
 LISTS = "lists of the actions that could be taken in each row"
 """What a column of eligible actions holds."""
 
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view())
+_AS_LISTS = (
+    "lists that are written as text, such as JSON in CSV, are read by a query: "
+    "select * replace (from_json(COLUMN, '[\"VARCHAR\"]') as COLUMN) from 'FILE'"
+)
+
 
 @dataclass(frozen=True)
 class Eligible:
@@ -221,7 +227,10 @@ def ragged(values: pa.Array, column: str, wanted: str) -> tuple[npt.NDArray[np.i
     ([0, 1, 3], ['b', 'a', 'b'])
     """
     if not is_list(values.type):
-        raise DataError(f"column {column!r} has {type_text(values.type)}, expected {wanted}")
+        how = ""
+        if values.type in _TEXTS and wanted == LISTS:
+            how = f"; {_AS_LISTS}"
+        raise DataError(f"column {column!r} has {type_text(values.type)}, expected {wanted}{how}")
     sizes = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     return np.append(np.int64(0), np.cumsum(sizes, dtype=np.int64)), values.flatten()
 

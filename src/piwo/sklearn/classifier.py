@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -164,7 +165,8 @@ class OffPolicyClassifier(ClassifierMixin, BaseEstimator):
         Raises:
             UsageError: without reward or propensity; the message has the routing call.
             DataError: for rows that break a rule, and rows without a reward above the lowest.
-            ValueError: of scikit-learn, for X and y that no classifier takes.
+            ValueError: for X and y that no classifier takes; for sparse matrices and NaN it says
+                what goes into the pipeline.
         """
         given = self._given("fit", Metadata(reward, propensity, propensities, unit), y)
         given.require_one_index(X, y)
@@ -346,9 +348,29 @@ def _known(policy: Policy, facts: dict[str, Any]) -> Policy:
 
 
 def _validated(estimator: BaseEstimator, *arrays: Any, reset: bool) -> Any:
-    """Return arrays as scikit-learn checks them; before 1.6 that was a method."""
+    """Return arrays as scikit-learn checks them; before 1.6 that was a method.
+
+    Raises:
+        UsageError: for sparse matrices and for NaN, saying what goes into the pipeline.
+        ValueError: of scikit-learn, for what else no classifier takes.
+    """
+    if issparse(arrays[0]):
+        raise UsageError(
+            f"X is a sparse matrix of shape {arrays[0].shape}, expected a dense one: piwo learns "
+            "from dense rows; give OneHotEncoder sparse_output=False and ColumnTransformer "
+            "sparse_threshold=0, or put TruncatedSVD before the classifier if it would not fit"
+        )
     try:
-        from sklearn.utils.validation import validate_data
-    except ImportError:
-        return estimator._validate_data(*arrays, reset=reset, dtype=np.float64)  # noqa: SLF001
-    return validate_data(estimator, *arrays, reset=reset, dtype=np.float64)
+        try:
+            from sklearn.utils.validation import validate_data
+        except ImportError:
+            check = estimator._validate_data  # noqa: SLF001
+            return check(*arrays, reset=reset, dtype=np.float64)
+        return validate_data(estimator, *arrays, reset=reset, dtype=np.float64)
+    except ValueError as cause:
+        if not str(cause).startswith("Input X contains NaN"):
+            raise
+        raise UsageError(
+            "X contains NaN, expected numbers, also if the oracle's model takes NaN; put "
+            "SimpleImputer(add_indicator=True) before the classifier in the pipeline"
+        ) from None

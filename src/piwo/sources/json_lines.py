@@ -46,6 +46,8 @@ _TOKENS = {
 }
 _HEAD = 2**20
 """Characters in which the first object of an array is looked for."""
+_OUT_OF_OBJECTS = "read a query, select *, [x.LABEL for x in COLUMN] as could from 'FILE'"
+"""How labels inside of listed objects become lists of labels."""
 
 
 @dataclass(frozen=True)
@@ -295,8 +297,11 @@ def refuse_merged_labels(
         refused = examples.keys() & {"floating-point numbers", "lists", "objects"}
         if len(examples) > 1 or refused:
             listed = ", ".join(f"{what} (such as {x})" for what, x in examples.items())
+            instead = "write them as text"
+            if in_lists and "objects" in examples:
+                instead = f"take them out of the objects: {_OUT_OF_OBJECTS}"
             raise DataError(
                 f"column {name!r} of {files.name!r} holds {holds}{listed}, expected text alone, "
                 "whole numbers alone, or true and false alone, as labels are compared as text; "
-                "write them as text"
+                f"{instead}"
             )
