@@ -154,8 +154,28 @@ def test_what_is_refused_of_policies() -> None:
     above = {"evaluation_policy_pscore": np.full(5, 2.0)}
     with pytest.raises(DataError, match="policy 'new': evaluation_policy_pscore gave 2, expected"):
         from_obp(HAND, policies={"new": above})
+    whole = NEW | {"evaluation_policy_pscore": np.full(5, 0.75)}
+    message = "evaluation_policy_pscore is 0.75 and policy 'new': evaluation_policy_pscore_cascade"
+    with pytest.raises(DataError, match=message):
+        from_obp(HAND, policies={"new": whole})
     with pytest.raises(UsageError, match="feedback is list, expected the dictionary"):
         from_obp([])  # type: ignore[arg-type]
+
+
+def test_a_policy_does_not_take_the_columns_of_the_logging_policy() -> None:
+    with pytest.raises(UsageError, match=r"policies has the name 'p', whose column 'p_marginal'"):
+        from_obp(HAND, policies={"p": NEW})
+    # roles that the feedback does not have are free
+    alone = {name: x for name, x in HAND.items() if name not in ("pscore", "pscore_cascade")}
+    target = {"evaluation_policy_pscore": NEW["evaluation_policy_pscore"]}
+    assert "p_slate" in from_obp(alone, policies={"p": target}).source.schema.names
+
+
+def test_long_ids_of_slates_are_shown_in_full() -> None:
+    ids = HAND["slate_id"] + 123456789000
+    wrong = {"slate_id": ids, "position": np.array([2, 0, 0, 1, 2])}
+    with pytest.raises(DataError, match="slate 123456789007 has the position 2"):
+        from_obp(HAND | wrong)
 
 
 def test_obp_itself_agrees() -> None:

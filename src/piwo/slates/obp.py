@@ -61,7 +61,8 @@ def from_obp(
         A `SlateLog`, its slates in the order of their ids.
 
     Raises:
-        UsageError: for a dictionary without these entries.
+        UsageError: for a dictionary without these entries, and a policy whose columns would have
+            the names of the logging policy's: "p".
         DataError: for positions that are not 0, 1, ... once in each slate, probabilities outside of
             [0, 1], joint ones that rise from slot to slot, and those of a slate that differ.
 
@@ -94,7 +95,13 @@ def from_obp(
     table |= {f"p_{role}": values for role, values in logged.items()}
     for name, given in (policies or {}).items():
         for role, values in _target(given, name, rows).items():
-            table[f"{name}_{role}"] = values
+            column = f"{name}_{role}"
+            if column in table:
+                raise UsageError(
+                    f"{argument('policies')} has the name {name!r}, whose column {column!r} is "
+                    "that of the logging policy; give it another name"
+                )
+            table[column] = values
     context = {}
     for i, values in enumerate(context_in(feedback, len(rows.starts) - 1)):
         context[f"x{i}"] = values
@@ -143,7 +150,7 @@ class _Rows:
         if wrong.any():
             at = int(np.argmax(wrong))
             raise DataError(
-                f"slate {slate[order][at]:g} has the position {position[order][at]} where "
+                f"slate {slate[order][at]:.16g} has the position {position[order][at]} where "
                 f"{expected[at]} was expected; each slate needs the positions 0, 1, ..., each once"
             )
         return cls(order, starts, ids)
@@ -171,7 +178,7 @@ class _Rows:
     def name(self, at: int) -> str:
         """Return the slate of an entry, in order, for messages."""
         place = int(np.searchsorted(self.starts, at, side="right")) - 1
-        return f"slate {self.ids[place]:g}"
+        return f"slate {self.ids[place]:.16g}"
 
 
 def _target(given: Any, name: str, rows: _Rows) -> dict[str, Any]:
@@ -212,7 +219,7 @@ def _columns(given: Mapping[str, Any], prefix: str, owner: str, rows: _Rows) -> 
     if _CASCADE in found:
         columns["above"] = rows.listed(_above(found[_CASCADE], f"{owner}{prefix}{_CASCADE}", rows))
     if _WHOLE in found:
-        whole = _of_slates(found, f"{owner}{prefix}{_WHOLE}", rows)
+        whole = _of_slates(found, f"{owner}{prefix}", rows)
         if _CASCADE not in found:
             columns["slate"] = whole
     return columns
@@ -238,9 +245,15 @@ def _above(joint: Floats, name: str, rows: _Rows) -> Floats:
     return np.divide(joint, before, out=np.zeros_like(joint), where=before > 0)
 
 
-def _of_slates(found: Mapping[str, Floats], name: str, rows: _Rows) -> Floats:
-    """Return the probability of each slate, (n,), after comparing what is said of it."""
-    values = found[_WHOLE]
+def _of_slates(found: Mapping[str, Floats], owner: str, rows: _Rows) -> Floats:
+    """Return the probability of each slate, (n,), after comparing what is said of it.
+
+    Args:
+        found: what is said, by obp's names of the logging policy.
+        owner: how the names begin, for messages.
+        rows: of the feedback.
+    """
+    values, name = found[_WHOLE], f"{owner}{_WHOLE}"
     whole = values[rows.starts[:-1]]
     in_each = np.repeat(whole, np.diff(rows.starts))
     differs = np.abs(values - in_each) > TOLERANCE * in_each
@@ -257,8 +270,8 @@ def _of_slates(found: Mapping[str, Floats], name: str, rows: _Rows) -> Floats:
         if differs.any():
             place = int(np.argmax(differs))
             raise DataError(
-                f"{name} is {whole[place]:.6g} and {_CASCADE} of the last position "
-                f"{product[place]:.6g} in slate {rows.ids[place]:g}, expected the same; one of the "
+                f"{name} is {whole[place]:.6g} and {owner}{_CASCADE} of the last position "
+                f"{product[place]:.6g} in {rows.name(last[place])}, expected the same; one of the "
                 "two is wrong"
             )
     return whole
