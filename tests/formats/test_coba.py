@@ -59,6 +59,21 @@ def test_labels_and_objects() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [list, tuple, np.array])
+def test_actions_are_the_same_as_lists_tuples_and_arrays(kind: Any) -> None:
+    actions = [kind([0, 1]), kind([1, 0])]
+    log = from_coba([one(action=kind([1, 0]), actions=actions), one(action=(0, 1), actions=None)])
+    assert log.actions.labels == ("(0, 1)", "(1, 0)")
+    assert next(log.each_batch()).action.tolist() == [1, 0]
+
+
+def test_whole_numbers_of_numpy_are_labels_as_others_are() -> None:
+    fixed = [one(action=np.int64(2), actions=np.array([1, 2]))]
+    changing = [*fixed, one(action=np.int64(3), actions=[1, 3])]
+    assert from_coba(fixed).actions.labels == (1, 2)
+    assert from_coba(changing).actions.labels == (1, 2, 3)
+
+
 def test_text_that_changes_becomes_eligible_actions() -> None:
     log = from_coba(
         [
@@ -125,6 +140,11 @@ def test_values_that_change_become_features_of_places(sparse: bool) -> None:
             "the actions have different numbers of values",
         ),
         ([one(), one(context=(1, 2, 3))], "different numbers of values"),
+        ([one(), one(context=("b", "a"))], "the contexts have values of several kinds in 'x0'"),
+        (
+            [one(action=(1,), actions=[(1,), ("a",)]), one(action=(1,), actions=[(1,)])],
+            "the actions have values of several kinds in 'a0'",
+        ),
     ],
 )
 def test_what_is_refused(rows: Any, message: str) -> None:

@@ -68,7 +68,7 @@ def from_coba(
                     f"interaction {number} has no {name!r}, expected a logged interaction; for one "
                     "without probabilities see piwo.estimate_propensities"
                 )
-            values.append(value)
+            values.append(_plain(value) if name == "action" else value)
         contexts.append(_field(one, "context"))
         offers.add(_field(one, "actions"))
     if not contexts:
@@ -165,13 +165,13 @@ def _actions(chosen: Sequence[Any], offers: _Offers) -> dict[str, Any]:
 
 def _place(action: Any, offered: Sequence[Any], number: int) -> int:
     """Return the place of the action of an interaction in the list of those offered, from 1."""
-    count = offered.count(_plain(action))
+    count = offered.count(action)
     if count != 1:
         raise DataError(
             f"interaction {number} lists the action that was taken {count} times among its "
             "'actions', expected once"
         )
-    return offered.index(_plain(action)) + 1
+    return offered.index(action) + 1
 
 
 def _plain(action: Any) -> Any:
@@ -199,12 +199,15 @@ def _labels(actions: Sequence[Any]) -> list[Any]:
     return [str(x) for x in actions]
 
 
-def _columns(contexts: Sequence[Any], letter: str = "x") -> dict[str, list[Any]] | None:
+def _columns(contexts: Sequence[Any], letter: str = "x") -> dict[str, pa.Array] | None:
     """Return the columns of contexts, or of actions; None if there are none.
 
     Args:
         contexts: one a row.
         letter: how the names of values without one begin.
+
+    Raises:
+        DataError: for different numbers of values, and for a column of several kinds of them.
     """
     rows = [_row(x, letter) for x in contexts]
     dense = not any(isinstance(x, Mapping) for x in contexts)
@@ -215,14 +218,20 @@ def _columns(contexts: Sequence[Any], letter: str = "x") -> dict[str, list[Any]]
             f"the {what} have different numbers of values, expected as many in each; give "
             "mappings from name to value if some are absent"
         )
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, pa.Array] = {}
     for name in names:
         values = [row.get(name) for row in rows]
         absent: Any = 0.0
         if any(isinstance(x, str) for x in values):
             # a text that is not there is missing
             absent = None
-        columns[name] = [absent if x is None else x for x in values]
+        try:
+            columns[name] = pa.array([absent if x is None else x for x in values])
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as cause:
+            line = " ".join(str(cause).split())[:200]
+            raise DataError(
+                f"the {what} have values of several kinds in {name!r}: {line}; give numbers or text"
+            ) from None
     return columns or None
 
 
