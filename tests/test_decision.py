@@ -41,7 +41,11 @@ def test_switch_says_the_bound_and_no_more() -> None:
     made = piwo.decide(found, units=Units("clicks", 100.0, "visits"))
     assert (made.verdict, made.policy) == ("switch", "B")
     assert made.sentence.startswith("Switch to B: it earns at least ")
-    assert made.sentence.endswith("per 100 visits than today's system (95 %, 4,000 visits).")
+    # the estimate, to the digit of the bound's last
+    estimate = round(made.gain, 1)
+    assert made.sentence.endswith(
+        f"per 100 visits than today's system, by its estimate {estimate} (95 %, 4,000 visits)."
+    )
     said = float(made.sentence.split("at least ")[1].split()[0])
     assert 0 < said <= 100.0 * found["B"].improvement_lower
     assert made.gain_lower == pytest.approx(100.0 * found["B"].improvement_lower)
@@ -190,8 +194,8 @@ def test_a_certificate_of_another_policy_says_so_and_what_it_proves() -> None:
     assert found.verdict == "unfit"
     assert found.sentence == (
         "Cannot be told: nothing is proved of p.piwo: the certificate is of the policy learned "
-        "from 90 of 180 rows; that one earns at least 0.040 more per decision than today's system "
-        "(95 %, 90 decisions)."
+        "from 90 of 180 rows; that one earns at least 0.040 more per decision than today's system, "
+        "by its estimate 0.100 (95 %, 90 decisions)."
     )
 
 

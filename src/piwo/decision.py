@@ -89,8 +89,8 @@ class Decision(Record):
     >>> found.verdict, found.policy
     ('switch', 'a')
     >>> print(found.sentence)
-    Switch to a: it earns at least 46.4 clicks more per 100 visits than today's system (95 %, 1,000
-    visits).
+    Switch to a: it earns at least 46.4 clicks more per 100 visits than today's system, by its
+    estimate 50.0 (95 %, 1,000 visits).
     """
 
     verdict: Verdict
@@ -310,14 +310,11 @@ def decide_by_certificate(
     ...     kind="held-out", value=0.6, value_lower=0.5, improvement_lower=0.04, logging_value=0.5
     ... )
     >>> print(decide_by_certificate(made, "policy.piwo").sentence)
-    Switch to policy.piwo: it earns at least 0.04 more per decision than today's system (95 %, 0
-    decisions).
+    Switch to policy.piwo: it earns at least 0.040 more per decision than today's system, by its
+    estimate 0.100 (95 %, 0 decisions).
     """
     frame = _frame_of(certificate, certificate.candidates, certificate.assumes, units)
     refused = [why for why in certificate.refusals if not why.startswith("not certified better")]
-    today = certificate.logging_value
-    if certificate.baseline is not None:
-        today = certificate.baseline_value
     # A certificate about another policy proves nothing of the one that it is stored with.
     gain_lower, unproved = certificate.improvement_lower, None
     if certificate.about is not None:
@@ -329,7 +326,7 @@ def decide_by_certificate(
         value=certificate.value,
         gain_lower=gain_lower,
         gain_upper=None,
-        today=today,
+        today=_earned_today(certificate),
         refused=tuple(refused),
         unproved=unproved,
         unsupported=certificate.unsupported_mass,
@@ -338,27 +335,27 @@ def decide_by_certificate(
     return decided([one], frame, None)
 
 
+def _earned_today(made: Evaluation | Certificate) -> float | None:
+    """Return the estimated value of what candidates are compared with."""
+    return made.logging_value if made.baseline is None else made.baseline_value
+
+
 def _of_another(certificate: Certificate, name: str, frame: Frame) -> str:
     """Return why a certificate that is about another policy proves nothing of this one."""
     text = f"nothing is proved of {visible(name)}: the certificate is of {certificate.about}"
     lower, value, today = certificate.improvement_lower, certificate.value, frame.over
+    earned = _earned_today(certificate)
     if not certificate.improves or lower is None:
         return f"{text}; that one is not certified better than {today}"
-    amount = frame.units.at_least(lower, (value or lower) - (certificate.logging_value or 0.0))
-    does, how = _verb(frame)
-    return (
-        f"{text}; that one {does} at least {amount} {how[0]} {frame.units.each} than {today} "
-        f"{frame.evidence_of(None)}"
-    )
+    gain = None if value is None or earned is None else value - earned
+    more = frame.units.more(lower, gain, today, cost=frame.cost)
+    return f"{text}; that one {more} {frame.evidence_of(None)}"
 
 
 def _of_evaluation(one: Evaluation, at_least: float | None) -> Candidate:
     refused = [str(guard) for guard in one.guardrails if guard.harmful]
     if at_least is not None and not one.reaches(at_least):
         refused.append(f"its value is not certified to be at least {at_least:g}")
-    today = one.logging_value
-    if one.baseline is not None:
-        today = one.baseline_value
     unproved = one.no_interval
     if unproved is None and one.improvement_lower is None:
         # An asymptotic interval is there, and says itself why nothing is proved.
@@ -368,7 +365,7 @@ def _of_evaluation(one: Evaluation, at_least: float | None) -> Candidate:
         value=one.value,
         gain_lower=one.improvement_lower,
         gain_upper=one.improvement_upper,
-        today=today,
+        today=_earned_today(one),
         refused=tuple(refused),
         unproved=unproved,
         unsupported=one.unsupported_mass,
@@ -407,8 +404,8 @@ def decided(candidates: Sequence[Candidate], frame: Frame, health: Health | None
     >>> frame = Frame("today's system", 100, 0.05, 1, Units(), False, None)
     >>> one = Candidate("a", 0.6, 0.05, 0.2, 0.5, (), None, None, (), assumes="b holds")
     >>> print(decided([one], frame, None).sentence)
-    Switch to a: it earns at least 0.05 more per decision than today's system (95 %, 100 decisions,
-    if b holds).
+    Switch to a: it earns at least 0.050 more per decision than today's system, by its estimate
+    0.100 (95 %, 100 decisions, if b holds).
     """
     unfit = _unfit(candidates, health)
     best = _likeliest(candidates)
@@ -475,12 +472,8 @@ def _likeliest(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def _switch_text(best: Candidate, frame: Frame) -> str:
-    amount = frame.units.at_least(best.gain_lower or 0.0, best.gain)
-    does, how = _verb(frame)
-    return (
-        f"Switch to {visible(best.name)}: it {does} at least {amount} {how[0]} "
-        f"{frame.units.each} than {frame.over} {frame.evidence_of(best)}."
-    )
+    more = frame.units.more(best.gain_lower or 0.0, best.gain, frame.over, cost=frame.cost)
+    return f"Switch to {visible(best.name)}: it {more} {frame.evidence_of(best)}."
 
 
 def _keep_text(best: Candidate, frame: Frame, count: int) -> str:

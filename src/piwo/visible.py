@@ -200,18 +200,21 @@ def exact(value: float) -> str:
     return whole
 
 
-def rounded(value: float, step: float, *, down: bool) -> str:
-    """Return a number with the digits that mean something, never rounded in one's favor.
+def rounded(value: float, step: float, *, down: bool | None) -> str:
+    """Return a number with the digits that mean something; bounds not in one's favor.
 
     Args:
         value: the number.
         step: how uncertain it is; its first digit is the last one that is shown.
-        down: round toward minus infinity, as lower bounds are; else toward infinity.
+        down: True: round toward minus infinity, as lower bounds are; False: toward infinity; None:
+            to the nearest, as estimates are.
 
     >>> rounded(0.5349, 0.3, down=True), rounded(0.5349, 0.03, down=True)
     ('0.5', '0.53')
     >>> rounded(0.0213, 0.4, down=True), rounded(1234.5, 100.0, down=False)
     ('0.02', '1,300')
+    >>> rounded(0.0213, 0.01, down=None), rounded(-1267.0, 10.0, down=None)
+    ('0.02', '-1,270')
     """
     if value == 0.0 or not math.isfinite(value):
         return f"{value:g}"
@@ -220,7 +223,9 @@ def rounded(value: float, step: float, *, down: bool) -> str:
     unit = 10.0 ** math.floor(math.log10(scale) + 1e-9)
     count = value / unit
     # rounding errors of the quotient must not cost a digit
-    whole = math.floor(count + 1e-9) if down else math.ceil(count - 1e-9)
+    whole = round(count)
+    if down is not None:
+        whole = math.floor(count + 1e-9) if down else math.ceil(count - 1e-9)
     digits = max(0, -math.floor(math.log10(unit) + 1e-9))
     return f"{whole * unit:,.{digits}f}"
 

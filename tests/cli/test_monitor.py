@@ -281,7 +281,7 @@ def test_units_are_words_of_one_call_in_answer_table_page_and_python(
     said = (
         f"Switch to constant:B: it earns at least {least} more per 100 visits than today's system"
     )
-    said += f", by its estimate {shown.gain(found.gain)}"
+    said += f", by its estimate {100 * found.gain:.1f}"
     assert ran.out.startswith(f"{said} (95 %, at all looks together, 3,200 visits).")
     assert f"{100 * found.value:.4g}" in ran.out
     assert "(values and improvements are in clicks per 100 visits)" in ran.out
@@ -390,7 +390,7 @@ def test_the_next_line_takes_the_next_look(piwo: Command) -> None:
     words = ("monitor", "log.csv", *OPTIONS, "--deadline", "300d", "--unit-name", "clicks")
     ran = piwo(*words, "--date", "2026-11-01", "--all-new")
     assert ran.next == [*words, "--all-new"]
-    assert ran.why == "when new rows have come"
+    assert ran.why == "when new rows have come, with the file that holds them"
     table[100:].to_csv("log.csv", index=False)
     # by the same command, one day later
     ran = piwo(*ran.next, "--date", "2026-11-02")

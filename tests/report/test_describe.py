@@ -55,7 +55,9 @@ def test_numbers_of_the_page_are_those_of_compare() -> None:
     assert made.health.policy == "only B"
     assert {one.action: one.then for one in made.details.mix} == {"A": 0.0, "B": 1.0}
     text = page(made)
-    assert f'<h1 id="answer">{made.decision.sentence.replace(chr(39), "&#39;")}' in text
+    # escaped, and a percentage is not broken over two lines
+    sentence = made.decision.sentence.replace("'", "&#39;").replace(" %", "&nbsp;%")
+    assert f'<h1 id="answer">{sentence}</h1>' in text
     (row,) = [x for x in forest_of(made.evaluations, made.decision.units, "only B").rows if x.at][
         :1
     ]

@@ -36,7 +36,7 @@ def test_values_health_and_certificate(log: piwo.Log) -> None:
     text = page(
         summarize(log, list(found.values()), piwo.check(log), {"learned": learner.certificate_})
     )
-    assert "All 2 proved gains hold together with probability at least 95 %" in text
+    assert "All 2 proved gains hold together with probability at least 95&nbsp;%" in text
     assert "Certified better than the logging policy" in text
     assert "<strong>fit</strong>: for the uniform policy: nothing was found" in text
     assert f'<td data-label="lower">{found["learned"].lower:.4g}</td>' in text

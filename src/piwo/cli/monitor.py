@@ -335,13 +335,15 @@ def _next_lines(
     look = again or ["piwo", "monitor", "--state", str(state)]
     if history.answer == "not yet":
         if log:
-            return next_lines(look, "when new rows have come")
+            return next_lines(look, "when new rows have come, with the file that holds them")
         return next_lines(look, "with the log and its options when new rows have come")
     if history.answer == "certified":
         best = history.best or history.certified[0]
         run = f"run {best}, keep exploring a little, and log the propensities"
         if log and Path(best).is_file():
             return next_lines(acting(Path(best), log[0], others.columns.eligible), run)
+        if not log:
+            return next_lines(look, f"{run}; or look again with the log when new rows have come")
         return next_lines(look, f"{run}; or look again, at no cost, when new rows have come")
     keep = "keep today's system"
     if not log:

@@ -127,6 +127,32 @@ class Units:
         step = abs(center - lower) / 10.0
         return self.gain(lower, rounded(lower * self.per, step * self.per, down=True))
 
+    def more(self, lower: float, estimate: float | None, over: str, *, cost: bool) -> str:
+        """Return what a policy is proved to gain, and what it gains by its estimate, in words.
+
+        Args:
+            lower: bound on the gain, in the reward's unit.
+            estimate: of the gain; None: unknown, and not said.
+            over: what it is compared with, in words.
+            cost: whether rewards are negative costs.
+
+        Raises:
+            UsageError: for what is not a finite number.
+
+        >>> print(Units("clicks", 100.0, "visits").more(0.01234, 0.05, "today", cost=False))
+        earns at least 1.2 clicks more per 100 visits than today, by its estimate 5.0
+        >>> print(Units().more(0.01234, None, "today", cost=True))
+        costs at least 0.01 less per decision than today
+        """
+        does, how = ("costs", "less") if cost else ("earns", "more")
+        text = f"{does} at least {self.at_least(lower, estimate)} {how} {self.each} than {over}"
+        if estimate is None:
+            return text
+        if estimate == lower:
+            return f"{text}, by its estimate {number(estimate * self.per)}"
+        step = abs(estimate - lower) / 10.0
+        return f"{text}, by its estimate {rounded(estimate * self.per, step * self.per, down=None)}"
+
 
 def gain_words(lower: float | None, upper: float | None) -> str:
     """Return what the bounds on a gain prove, in the words of the command and the report.

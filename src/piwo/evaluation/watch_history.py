@@ -257,12 +257,9 @@ class WatchHistory:
     def _switch(self, units: Units) -> str:
         """Return which policy to switch to, what it gains, and which others are certified, too."""
         best = next(one for one in self.last.policies if one.name == self.best)
-        does, better = ("costs", "less") if self.cost else ("earns", "more")
-        least = units.at_least(best.improvement_lower or 0.0, best.gain)
-        text = f"Switch to {best.name}: it {does} at least {least} {better} {units.each} than "
-        text += "today's system"
-        if best.gain is not None:
-            text += f", by its estimate {units.gain(best.gain)}"
+        lower = best.improvement_lower or 0.0
+        more = units.more(lower, best.gain, "today's system", cost=self.cost)
+        text = f"Switch to {best.name}: it {more}"
         others = [name for name in self.certified if name != best.name]
         if others:
             text += f"; certified better, too: {', '.join(others)}"

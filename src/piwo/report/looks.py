@@ -112,6 +112,8 @@ def looks_page(watch: Watch | WatchHistory, *, units: Units | None = None) -> st
     elif looks[0].date == last.date:
         span = f"{len(looks)} looks on {last.date}"
     span += f", {last.rows:,} {shown.decisions}"
+    # a percentage is not broken over two lines
+    headline = _text(history.headline(shown)).replace(" %", "&nbsp;%")
     parts = [
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{content}">',
@@ -119,7 +121,7 @@ def looks_page(watch: Watch | WatchHistory, *, units: Units | None = None) -> st
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>piwo monitor: {_text(last.answer)}</title>",
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>",
-        f'<h1 class="{last.answer.replace(" ", "-")}">{_text(history.headline(shown))}</h1>',
+        f'<h1 class="{last.answer.replace(" ", "-")}">{headline}</h1>',
         f'<p class="soft">{_text(span)}; made by piwo {__version__}.</p>',
         f"<p>{_legend(shown, cost=history.cost)}</p>",
         _terms_of(history, shown),

@@ -96,7 +96,7 @@ def _source(name: str) -> str:
 def _template(name: str, style: str, script: str, data: str) -> Any:
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
-        from markupsafe import Markup
+        from markupsafe import Markup, escape
     except ImportError:
         raise UsageError(
             "reports need jinja2, which is not installed; python -m pip install jinja2"
@@ -109,6 +109,10 @@ def _template(name: str, style: str, script: str, data: str) -> Any:
         if isinstance(value, str) and not isinstance(value, Markup):
             return visible(value)
         return value
+
+    def unbroken(text: str) -> Markup:
+        """Keep a percentage on one line."""
+        return escape(visible(text)).replace(" %", Markup("&nbsp;%"))
 
     made = Environment(
         autoescape=True,
@@ -123,4 +127,5 @@ def _template(name: str, style: str, script: str, data: str) -> Any:
     made.globals["script"] = Markup(script)  # noqa: S704
     made.globals["data"] = Markup(data)  # noqa: S704
     made.globals["terms"] = TERMS
+    made.filters["unbroken"] = unbroken
     return made.get_template(name)

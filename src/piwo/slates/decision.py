@@ -51,8 +51,8 @@ def decide(evaluations: Evaluations, *, at_least: float | None = None) -> Decisi
     ... )
     >>> found = piwo.slates.compare(log, {"best": piwo.slates.Deterministic(["a", "b"])})
     >>> print(decide(found).sentence)
-    Switch to best: it earns at least 0.431 more per decision than today's system (95 %, 400
-    decisions).
+    Switch to best: it earns at least 0.431 more per decision than today's system, by its estimate
+    0.500 (95 %, 400 decisions).
     """
     listed = _listed(evaluations)
     _check_least(at_least, listed[0])
