@@ -77,7 +77,8 @@ def plot_config() -> Any:
     alt = altair()
     return alt.Config(
         font=_FONTS,
-        padding=4,
+        # room on the left for labels in wider letters, where none of the fonts is there
+        padding={"left": 16, "top": 4, "right": 8, "bottom": 4},
         # the figure as a whole has a text; one for each mark would be most of a file
         aria=False,
         background="white",
@@ -96,6 +97,7 @@ def plot_config() -> Any:
             tickColor="#888",
             labelBound=False,
         ),
+        axisY=alt.AxisConfig(titlePadding=10),
         legend=alt.LegendConfig(
             labelFontSize=_FONT,
             titleFontSize=_FONT,
