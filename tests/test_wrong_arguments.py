@@ -986,6 +986,10 @@ CALLS: dict[str, Call] = {
             "logger": None,
         },
     ),
+    "slates.write_log": (
+        piwo.slates.write_log,
+        {"log": CCB_LOG, "path": "slates.parquet"},
+    ),
     "slates.write_dsjson": (
         piwo.slates.write_dsjson,
         {"log": CCB_LOG, "path": "slates.dsjson"},

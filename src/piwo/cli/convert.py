@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,8 +10,16 @@ from cyclopts import Parameter
 
 import piwo
 from piwo.cli.answer import Answer, next_lines
-from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, comma_list, log_facts
+from piwo.cli.convert_slates import NO_SLATES, ConvertedSlates, convert_slates
+from piwo.cli.label_lists import is_range, list_of
+from piwo.cli.log_options import (
+    DEFAULT_COLUMNS,
+    LogOptions,
+    comma_list,
+    log_facts,
+)
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
+from piwo.errors import UsageError
 from piwo.logs.columns import ROLES
 from piwo.sources.paths import kind_of_name
 
@@ -33,9 +41,15 @@ def convert(
         list[str] | None, Parameter(help="Column of pi(action | context) to keep; repeatable.")
     ] = None,
     columns: LogOptions = DEFAULT_COLUMNS,
+    slates: ConvertedSlates = NO_SLATES,
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Write a log in another format: its columns that have a role, each row validated."""
+    options = slates.options(log, columns)
+    if options is not None:
+        if policy_column:
+            raise UsageError("--policy-column is no option of a log of slates; leave it out")
+        return convert_slates(log, out, options)
     rows = columns.read([log], comma_list(policy_column))
     made = piwo.formats.write_log(rows, out)
     skipped: Mapping[str, int] = getattr(rows.source, "skipped", {})
@@ -73,10 +87,10 @@ def _options(rows: piwo.Log, made: piwo.formats.Written) -> list[str]:
         if rows.columns.eligible is not None and made.items_label is not None:
             words += ["--items-label", made.items_label]
             # Labels are text in the lines, and in the order of texts if they are not listed.
-            listed = _is_range(labels)
+            listed = is_range(labels)
         items = _features(rows)
     if listed:
-        words += ["--actions", _list_of(labels)]
+        words += ["--actions", list_of(labels)]
     for role, value in roles.items():
         option = "--" + role.replace("_", "-")
         if role == "policy_columns" or value in (None, (), ROLES[role].default):
@@ -101,16 +115,3 @@ def _features(rows: piwo.Log) -> list[str]:
     if rows.columns.eligible is None or rows.actions.items is None:
         return []
     return list(rows.actions.items.table.column_names)
-
-
-def _list_of(labels: Sequence[Any]) -> str:
-    """Return labels as --actions takes them."""
-    if _is_range(labels):
-        return f"{labels[0]}..{labels[-1]}"
-    return ",".join(map(str, labels))
-
-
-def _is_range(labels: Sequence[Any]) -> bool:
-    """Whether labels are successive whole numbers."""
-    first = labels[0]
-    return isinstance(first, int) and list(labels) == list(range(first, first + len(labels)))

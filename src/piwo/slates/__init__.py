@@ -30,6 +30,7 @@ from piwo.slates.policy import SlatePolicy
 from piwo.slates.positions import Positions, PositionValue, by_position
 from piwo.slates.read import read
 from piwo.slates.result import SlateEvaluation, SlotValue
+from piwo.slates.tables import write_log
 from piwo.slates.validation import USER_BEHAVIORS
 from piwo.slates.vowpal_wabbit import read_dsjson, read_vw
 from piwo.slates.writing import write_dsjson
@@ -73,4 +74,5 @@ __all__ = [
     "read_dsjson",
     "read_vw",
     "write_dsjson",
+    "write_log",
 ]

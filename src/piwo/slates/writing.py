@@ -26,7 +26,7 @@ from piwo.slates.validation import SlateReader
 from piwo.sources.clusters import Cluster
 from piwo.sources.source import decoded, type_family
 
-__all__ = ["write_dsjson"]
+__all__ = ["rows_of", "write_dsjson"]
 
 
 def write_dsjson(log: SlateLog, path: str | Path) -> Written:
@@ -90,7 +90,7 @@ def write_dsjson(log: SlateLog, path: str | Path) -> Written:
     offers = _Offers(log, owners)
     written = 0
     with written_lines(path) as out:
-        for rows in _rows(log, reader):
+        for rows in rows_of(log, reader):
             out.write("".join(_events(log, rows, offers)).encode())
             written += len(rows)
     numbered = list(log.actions.labels) == list(range(len(log.actions)))
@@ -118,7 +118,7 @@ def _require_writable(log: SlateLog) -> None:
         )
 
 
-def _rows(log: SlateLog, reader: SlateReader) -> Iterator[SlateRows]:
+def rows_of(log: SlateLog, reader: SlateReader) -> Iterator[SlateRows]:
     """Yield the validated rows, and report progress."""
     progress = current_progress()
     if progress is not None:
@@ -137,7 +137,7 @@ def _owners(log: SlateLog, reader: SlateReader) -> npt.NDArray[np.int64] | None:
     """
     shown = np.zeros((len(log.actions), log.slots), np.bool_)
     lengths: set[int] = set()
-    for rows in _rows(log, reader):
+    for rows in rows_of(log, reader):
         row, slot = np.nonzero(rows.mask)
         shown[rows.action[row, slot], slot] = True
         lengths.update(np.unique(rows.lengths).tolist())
