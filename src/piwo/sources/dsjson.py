@@ -138,17 +138,17 @@ def _layout(items: Sequence[str], items_label: str | None) -> Layout:
         "counts": f"case when kind = 'event' then {_COUNTS} end",
         **ENTRIES,
     }
-    entries = "json_extract(_multi, '$[*]')"
     for i, path in enumerate(items):
         at = quoted(pointer_of(path), "'")
-        columns[f"i{i}"] = f"list_transform({entries}, lambda x: json_extract_string(x, {at}))"
-        columns[f"k{i}"] = f"list_transform({entries}, lambda x: json_type(x, {at}))"
+        columns[f"i{i}"] = f"list_transform(listed, lambda x: json_extract_string(x, {at}))"
+        columns[f"k{i}"] = f"k{i}"
     read = list(items)
     if items_label is not None:
         read.append(items_label)
         columns |= name_columns(pointer_of(items_label))
     inside = (("_multi", tuple(read)),) if read else ()
-    return Layout(_FIELDS, _SHAPE, _NO_DECISION, _RULES, columns, inside)
+    kinds = tuple((f"k{i}", path) for i, path in enumerate(items))
+    return Layout(_FIELDS, _SHAPE, _NO_DECISION, _RULES, columns, inside, kinds)
 
 
 @dataclass(frozen=True)

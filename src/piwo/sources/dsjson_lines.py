@@ -54,6 +54,9 @@ class Layout:
     inside: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Lists of objects inside `c`, such as "_multi", and the paths that are read of their entries.
     """
+    kinds: tuple[tuple[str, str], ...] = ()
+    """Columns that `columns` may use, and paths inside the entries of `c._multi`: lists of the
+    types of what is there, null where an entry has nothing. `listed` has the entries."""
 
     def type_of(self, field: str) -> str:
         """Return the expression for the type of a field in the text; 'NULL' if it is absent."""
@@ -320,20 +323,29 @@ def _parsed(
     inside = ""
     for i, (name, place, fields) in enumerate(objects):
         leaves = {path.strip("/") for at, paths in layout.inside if at == name for path in paths}
-        often = " or ".join(_often(name, place, x, f"{place}/{x}"[1:] in leaves) for x in fields)
+        known = {path.strip("/"): kind for kind, path in layout.kinds if name == "_multi"}
+        often = " or ".join(
+            _often(name, place, x, f"{place}/{x}"[1:] in leaves, known) for x in fields
+        )
         inside += f", case when {often} then {_first_twice(name, place, fields)} end as o{i}"
+    listed, kinds = "", ""
+    if layout.kinds:
+        listed = ", json_extract(_multi, '$[*]') as listed"
+        for column, path in layout.kinds:
+            at = quoted(pointer_of(path), "'")
+            kinds += f", list_transform(listed, lambda x: json_type(x, {at})) as {column}"
     return f"""
-        select *{inside} from (
-        select number, line, _multi, _slots,
+        select *{inside} from (select *{kinds} from (
+        select number, line, _multi, _slots{listed},
                case when valid then json_transform(line, '{layout.shape}') end as e,
                case when valid then json_type(line, {types}) end as types,
                case when valid then json_extract_string(line, '$.{EVENT_ID}') end as event,
                case when valid then json_keys(line, {_sql_list(places)}) end as keys
-        from (select *{lists} from (select number, line, json_valid(line) as valid from chunk)))
+        from (select *{lists} from (select number, line, json_valid(line) as valid from chunk))))
     """
 
 
-def _often(name: str, place: str, field: str, leaf: bool) -> str:
+def _often(name: str, place: str, field: str, leaf: bool, known: Mapping[str, str]) -> str:
     """Return the condition that a field is more often in the text of a list than it has values.
 
     Args:
@@ -341,6 +353,7 @@ def _often(name: str, place: str, field: str, leaf: bool) -> str:
         place: of the object inside an entry.
         field: of the object.
         leaf: whether a value is read there, and no object.
+        known: path -> column of the types of what entries have there, null without anything.
     """
     parts = [*(x.replace("~0", "~") for x in place.split("/")[1:]), field]
     if any(x in part for part in parts for x in '"\\*'):
@@ -349,6 +362,10 @@ def _often(name: str, place: str, field: str, leaf: bool) -> str:
     times = f"(strlen({name}) - strlen(replace({name}, {text}, ''))) / {len(field.encode()) + 3}"
     path = quoted("$[*]" + "".join(f'."{part}"' for part in parts), "'")
     values = f"coalesce(len(json_type({name}, {path})), 0)"
+    column = known.get("/".join(parts))
+    if column is not None:
+        # they are read anyway
+        values = f"list_count({column})"
     if not leaf:
         # an object, of which each entry has one: a pass over the text less
         values = f"len(e.c.{name})"
