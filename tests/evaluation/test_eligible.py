@@ -364,6 +364,26 @@ def test_a_declared_logger_that_cannot_be() -> None:
         next(log.each_batch())
 
 
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        # the list alone divides by its own sum, and would hide each of these
+        ([2.0, 1.0, 1.0], r"gave \[2, 1, 1\] with the sum 4, expected"),
+        ([0.3, 0.3, 0.3], r"gave \[0.3, 0.3, 0.3\] with the sum 0.9, expected"),
+        ([0.5, 1.5, -1.0], r"gave \[0.5, 1.5, -1\], expected"),
+        ([0.5, np.nan, 0.5], r"gave \[0.5, nan, 0.5\], expected"),
+    ],
+)
+def test_a_declared_logger_gives_distributions(row: list[float], message: str) -> None:
+    class Wrong:
+        def probabilities(self, X: np.ndarray) -> np.ndarray:
+            return np.tile(row, (len(X), 1))
+
+    log = piwo.read(undeclared(), eligible="could", behavior=Wrong(), actions=["a", "b", "c"])
+    with pytest.raises(piwo.DataError, match=f"0, 1, 2: behavior: Wrong {message} probabilities"):
+        next(log.each_batch())
+
+
 def test_propensities_of_eligible_actions_are_not_estimated() -> None:
     with pytest.raises(piwo.UsageError, match=r"declare what wrote the log \(behavior\)"):
         piwo.estimate_propensities(undeclared(), eligible="could")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from piwo.errors import DataError
 from piwo.logs.batch import Floats
 from piwo.logs.eligible import Eligible
-from piwo.logs.foreign import RowError, checked_numbers
+from piwo.logs.foreign import RowError, checked_numbers, distributions, pair_probabilities
 from piwo.messages import argument
 
 __all__ = ["computed_pairs", "computed_vectors"]
@@ -75,7 +75,8 @@ def computed_pairs(
         eligible: of the n rows.
 
     Raises:
-        DataError: see `computed_vectors`; and for rows in which it can take no eligible action.
+        DataError: see `computed_vectors`; for rows that are no distribution over all actions; and
+            for rows in which it can take no eligible action.
 
     >>> class Fixed:
     ...     def probabilities(self, X):
@@ -86,11 +87,11 @@ def computed_pairs(
     """
     context = _readable(behavior, context, len(rows))
     within = getattr(behavior, "within", None)
+    owner = f"{argument('behavior')}: {type(behavior).__name__}"
     try:
         if within is not None:
-            giver = f"{argument('behavior')}: {type(behavior).__name__}.within"
             pairs = within(behavior.context(context), eligible)
-            return checked_numbers(pairs, (len(eligible.codes),), giver, "pairs")
+            return pair_probabilities(pairs, eligible, f"{owner}.within")
     except RowError as wrong:
         raise wrong.at(rows) from None
     found = np.empty(len(eligible.codes))
@@ -99,6 +100,11 @@ def computed_pairs(
         block = slice(start, start + step)
         some = eligible.take(block)
         table, _ = computed_vectors(behavior, context[block], rows[block], actions)
+        try:
+            # The sum over the list alone would divide out whatever is wrong with them.
+            table = distributions(table, len(some), actions, owner)
+        except RowError as wrong:
+            raise wrong.at(rows[block]) from None
         chances = table[some.rows, some.codes]
         sums = np.bincount(some.rows, chances, len(some))
         # No sum is 0 where it can take the logged action, which is compared below.
