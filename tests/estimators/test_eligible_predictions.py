@@ -287,7 +287,8 @@ def test_what_is_no_prediction_is_refused_in_one_line() -> None:
         doubly_robust(made, FALLING, lambda x, a: np.where(a == 3, np.nan, 0.5))
     with pytest.raises(piwo.UsageError, match="q='predictions' needs a column with lists of the"):
         doubly_robust(log(predictions=None), FALLING, "predictions")
-    with pytest.raises(piwo.UsageError, match="the log names no such actions; name their column"):
+    says = r"names no such actions; name their column \(eligible\), or leave predictions out"
+    with pytest.raises(piwo.UsageError, match=says):
         log(eligible=None)
     single = log(propensities=None, propensity="alone")
     with pytest.raises(piwo.UsageError, match="the propensity of the logged action only"):

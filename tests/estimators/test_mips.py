@@ -250,9 +250,10 @@ def test_a_joint_category_by_hand_and_embeddings_that_are_none() -> None:
         mips(log, policy, both)
     both["z"] = ("low", 3)
     assert mips(log, policy, both).value == pytest.approx((3.0 + 0.8) / 4)
-    both["z"] = ("low", float("nan"))
-    with pytest.raises(UsageError, match="gives 'z' a category with NaN"):
-        mips(log, policy, both)
+    for missing in (("low", float("nan")), None, [1, None]):
+        both["z"] = missing
+        with pytest.raises(UsageError, match="gives 'z' a category that is missing or has NaN"):
+            mips(log, policy, both)
     with pytest.raises(UsageError, match="the log was read without"):
         mips(log, policy, [])
 

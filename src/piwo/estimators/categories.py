@@ -109,10 +109,11 @@ def _by_text(categories: Mapping[Any, Any]) -> dict[str, Any]:
                 f"{argument('categories')} gives {label!r} the category {shown(category)}, "
                 "expected text, a number, or a list of these"
             )
-        if _has_nan(value):
+        if _is_missing(value):
             raise UsageError(
-                f"{argument('categories')} gives {label!r} a category with NaN, expected text, a "
-                "number, or a list of these; give such actions a category of their own"
+                f"{argument('categories')} gives {label!r} a category that is missing or has NaN "
+                f"({shown(category)}), expected text, a number, or a list of these; give such "
+                "actions a category of their own"
             )
         given[str(label)] = value
     return given
@@ -127,10 +128,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _has_nan(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
+    """Whether a category, or an entry of one, is None or NaN."""
     if isinstance(value, tuple):
-        return any(map(_has_nan, value))
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+        return any(map(_is_missing, value))
+    is_number = isinstance(value, float | np.floating)
+    return value is None or (is_number and bool(np.isnan(value)))
 
 
 def _fractional(value: Any) -> bool:

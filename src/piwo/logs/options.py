@@ -106,8 +106,8 @@ def check_roles(columns: Columns, options: Mapping[str, Any]) -> None:
     if columns.predictions is not None and columns.eligible is None:
         raise UsageError(
             f"{argument('predictions')} are lists with a reward for each eligible action, and the "
-            f"log names no such actions; name their column ({argument('eligible')}), or give "
-            f"{argument('q')} an (n, K) array or a data frame with one column per action"
+            f"log names no such actions; name their column ({argument('eligible')}), or leave "
+            f"{argument('predictions')} out"
         )
     if options.get("normalize") and columns.propensities is None:
         raise UsageError(
