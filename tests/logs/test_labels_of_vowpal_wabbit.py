@@ -99,6 +99,21 @@ def test_labels_that_change_are_eligible_actions(tmp_path: Path) -> None:
     assert batch.eligible.propensities.tolist() == [0.25, 0.75, 0.5, 0.5, 0.75, 0.25]
 
 
+def test_a_label_that_is_not_declared_is_refused_also_if_it_is_never_taken(tmp_path: Path) -> None:
+    # cake is taken in both rows, and a policy over cake alone would have the value 3 for Uniform
+    for label, path in files(tmp_path, PERMUTED).items():
+        log = quiet(path, items_label=label, actions=["cake"])
+        with pytest.raises(DataError, match=r"labels .* not in the action list in 2 rows"):
+            list(log.each_batch())
+    slots = {"_slots": [{}], "_multi": [{"id": "cake"}, {"id": "tea"}]}
+    outcome = {"_label_cost": -1, "_a": [0], "_p": [0.5]}
+    event = {"Version": "1", "c": slots, "_outcomes": [outcome]}
+    (tmp_path / "ccb.dsjson").write_text(json.dumps(event) + "\n")
+    ccb = piwo.slates.read_dsjson(tmp_path / "ccb.dsjson", items_label="id", actions=["cake"])
+    with pytest.raises(DataError, match=r"labels .* not in the action list in 1 row"):
+        piwo.slates.evaluate(ccb, piwo.slates.Uniform(["cake"]), estimator="cascade")
+
+
 def test_features_of_labeled_actions(tmp_path: Path) -> None:
     prices = [[3.0, 2.0], [2.5, 3.5]]
     for label, path in files(tmp_path, PERMUTED).items():

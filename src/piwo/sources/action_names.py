@@ -69,9 +69,15 @@ class Names:
 
     @property
     def changing(self) -> bool:
-        """Whether not every event has all names, in any order, and those of slates in one slot."""
+        """Whether not every event has all names, in any order, and those of slates in one slot.
+
+        So it is if a name is not declared: the lists of events are kept, and are refused for it. A
+        list of the declared names would leave out an action that could be taken.
+        """
+        undeclared = bool(self._declared) and not self._found <= self._declared
         all_names = self._found | self._declared
-        return len(self._sizes) > 1 or len(all_names) > max(self._sizes) or self._moved
+        others = len(self._sizes) > 1 or len(all_names) > max(self._sizes)
+        return others or undeclared or self._moved
 
     @property
     def labels(self) -> tuple[Any, ...]:
