@@ -18,6 +18,7 @@ from piwo.errors import DataError, FileError, PiwoError, PiwoWarning, UsageError
 from piwo.estimators.reward_model import ModelEstimate
 from piwo.evaluation.guardrails import Guardrail, GuardrailResult
 from piwo.formats.rows import Written
+from piwo.health.record import HealthFinding
 from piwo.logs.actions import Actions
 from piwo.logs.features import Features
 from piwo.logs.findings import Finding
@@ -110,6 +111,9 @@ PRINTED: dict[str, Callable[[str], object]] = {
     ),
     "SlateAdaptation": lambda name: piwo.slates.SlateAdaptation(
         piwo.slates.evaluate(SLATES, piwo.slates.Deterministic(["a"]), name=name), ((name,),)
+    ),
+    "SlateHealth": lambda name: piwo.slates.SlateHealth(
+        (replace(health_of("a"), findings=(HealthFinding("twins", "note", name),)),), 0.05
     ),
     "Positions": lambda name: piwo.slates.by_position(
         SLATES, piwo.slates.Deterministic(["a"]), name=name

@@ -798,6 +798,7 @@ CALLS: dict[str, Call] = {
             "name": "one",
         },
     ),
+    "slates.check": (piwo.slates.check, {"log": SLATE_LOG, "delta": 0.05}),
     "slates.decide": (piwo.slates.decide, {"evaluations": SLATE_VALUE, "at_least": 0.5}),
     "slates.gate": (
         piwo.slates.gate,

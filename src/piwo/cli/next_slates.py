@@ -10,10 +10,10 @@ import pyarrow as pa
 from piwo.cli.answer import next_lines
 from piwo.cli.next_steps import KNOWN_BEFORE, after_in_sample, free_columns
 from piwo.cli.settings import settings_of
-from piwo.slates import SlateComparison, SlateLog
+from piwo.slates import SlateComparison, SlateHealth, SlateLog
 from piwo.sources.clusters import Cluster
 
-__all__ = ["Typed", "after_slates"]
+__all__ = ["Typed", "after_slate_check", "after_slates"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,22 @@ def after_slates(log: SlateLog, found: SlateComparison, typed: Typed) -> list[st
     if typed.gate:
         return next_lines(again, "when there are new rows")
     return next_lines(again, "its exit code is 0 only if all are certified better")
+
+
+def after_slate_check(health: SlateHealth, log: Sequence[str]) -> list[str]:
+    """Return what comes after a check of the slots: the command, and why if it needs a reason.
+
+    Args:
+        health: of the slots.
+        log: LOG and its columns, as typed.
+    """
+    kinds = {one.kind for slot in health.slots for one in slot.findings if one.severity == "unfit"}
+    if kinds - {"effective-sample"}:
+        return next_lines(
+            ["piwo", "slates", *log, "--check"],
+            "once the log is repaired; results computed from it now would be wrong",
+        )
+    return next_lines(["piwo", "slates", *log, "--policy", "uniform"])
 
 
 def _learnable(log: SlateLog) -> bool:

@@ -81,7 +81,7 @@ class SlateOptions:
     behavior: Annotated[
         Literal["uniform"] | None,
         Parameter(
-            help="uniform: the logger ranked all --actions uniformly, instead of columns.",
+            help="uniform: the logger ranked all --actions evenly.",
             show=True,
             show_choices=False,
         ),

@@ -11,7 +11,7 @@ from cyclopts import Parameter
 import piwo
 from piwo.cli.answer import Answer, next_lines
 from piwo.cli.log_options import LogPaths, comma_list
-from piwo.cli.next_slates import Typed, after_slates
+from piwo.cli.next_slates import Typed, after_slate_check, after_slates
 from piwo.cli.shared_options import DEFAULT_OUTPUT, DEFAULT_RUN, OutputOptions, RunOptions
 from piwo.cli.slate_answers import Gated, facts_of, slate_answer
 from piwo.cli.slate_options import (
@@ -32,6 +32,12 @@ __all__ = ["slates"]
 
 _ALONE = ("adapt", "choose")
 """Words for --estimator that are no estimator: they choose among several by the rows."""
+_OTHERS: Mapping[str, str] = {
+    "--check": "is about the log alone; leave out policies, --learn, --gate and all on estimates",
+    "--learn": "evaluates what it learns on held-out rows, by independent slots; leave out "
+    "policies, --estimator, --interval and --self-normalized",
+}
+"""Options that come without some others, and why."""
 
 
 def slates(
@@ -65,18 +71,26 @@ def slates(
         str,
         Parameter(help="auto, deadline, mixture, or normal (asymptotic).", group="Estimate"),
     ] = "auto",
+    check: Annotated[
+        bool,
+        Parameter(
+            help="Is each slot fit for use? Exit with 1 if not.",
+            show=True,
+            show_default=False,
+        ),
+    ] = False,
     output: OutputOptions = DEFAULT_OUTPUT,  # noqa: ARG001 (read by main)
     run: RunOptions = DEFAULT_RUN,  # noqa: ARG001 (read by main)
 ) -> Answer:
     """Estimate what slate policies are worth, by each estimator; or learn one."""
+    if check:
+        asked = (estimator, targets, learning, gating, self_normalized, interval)
+        _require_alone("--check", asked == (None, NO_TARGETS, NO_LEARNING, NO_GATE, False, "auto"))
+        return _checked(columns.read(log), columns.words(log), delta)
     names = [] if estimator is None else comma_list([estimator])
     if learning.learn is not None:
         chosen = (names, targets != NO_TARGETS, self_normalized, interval != "auto")
-        if any(chosen):
-            raise UsageError(
-                "--learn evaluates what it learns on held-out rows, by independent slots; leave "
-                "out policies, --estimator, --interval and --self-normalized"
-            )
+        _require_alone("--learn", not any(chosen))
         gating.require_gate(())
         return _learned(columns.read(log), learning, learning.learn, delta, gating)
     for word in _ALONE:
@@ -106,6 +120,26 @@ def slates(
     )
     gated = _gate(rows, found, gating)
     return slate_answer(rows, found, gated, following=after_slates(rows, found, typed))
+
+
+def _require_alone(option: str, alone: bool) -> None:
+    """Raise if an option came with others that it does not take."""
+    if not alone:
+        raise UsageError(f"{option} {_OTHERS[option]}")
+
+
+def _checked(log: SlateLog, words: list[str], delta: float) -> Answer:
+    """Return the health of each slot."""
+    health = piwo.slates.check(log, delta=delta)
+    return Answer(
+        text="\n".join([str(health), "", *after_slate_check(health, words)]),
+        document={
+            "log": facts_of(log, len(log)),
+            "verdict": health.verdict,
+            **health.to_dict(),
+        },
+        code=int(not health.fit),
+    )
 
 
 def _gate(rows: SlateLog, found: SlateComparison, gating: SlateGate) -> Gated:

@@ -155,7 +155,10 @@ def check_kinds(log: Any, policies: Any) -> None:
         UsageError: saying what was given.
     """
     if not isinstance(log, Log):
-        raise UsageError(f"got {a_kind(log)} for the log, expected a piwo.Log; piwo.read makes one")
+        # named, not imported: slates are a layer above
+        slates = type(log).__name__ == "SlateLog"
+        do = "piwo.slates.check, evaluate and others take it" if slates else "piwo.read makes one"
+        raise UsageError(f"got {a_kind(log)} for the log, expected a piwo.Log; {do}")
     if not isinstance(policies, Mapping):
         raise UsageError(
             f"got {a_kind(policies)} for the policies, expected a mapping from name to policy"

@@ -1,6 +1,7 @@
 """Slates: decisions that show several actions at once, in slots with positions.
 
 log = piwo.slates.read("feed.parquet", slate="shown", rewards="clicks", propensities="ps")
+piwo.slates.check(log)           # is each slot fit to value other policies?
 piwo.slates.evaluate(log, piwo.slates.FromColumns(above="new_ps"), estimator="cascade")
 piwo.slates.by_position(log)     # what is a position worth?
 piwo.slates.learn(log).policy    # which slate should be shown?
@@ -16,6 +17,7 @@ from piwo.slates.evaluate import evaluate
 from piwo.slates.exploring import EpsilonSlate
 from piwo.slates.files import SavedSlatePolicy, is_slate_file, load, load_with_metadata
 from piwo.slates.greedy import GreedySlate
+from piwo.slates.health import SlateHealth, check
 from piwo.slates.learn import LearnedSlate, learn
 from piwo.slates.log import SlateLog
 from piwo.slates.obp import from_obp
@@ -54,12 +56,14 @@ __all__ = [
     "SlateDecisions",
     "SlateEstimator",
     "SlateEvaluation",
+    "SlateHealth",
     "SlateLog",
     "SlatePolicy",
     "SlotValue",
     "Uniform",
     "adapt",
     "by_position",
+    "check",
     "choose",
     "compare",
     "decide",

@@ -45,7 +45,7 @@ from piwo.sources.clusters import Cluster
 from piwo.sources.source import Fragment, Source
 from piwo.visible import confidence, number, visible_lines
 
-__all__ = ["PositionValue", "Positions", "by_position", "position_log"]
+__all__ = ["PositionValue", "Positions", "by_position", "log_of_position", "position_log"]
 
 _NAMES = ("action", "reward", "propensity")
 _GUARANTEES: Mapping[str, Guarantee] = MappingProxyType(
@@ -78,9 +78,11 @@ class _PositionFragment:
         for found in reader.read(self.fragment):
             rows = found.take(found.lengths > place)
             labels = pa.array(reader.actions.take(rows.action[:, place]))
+            # one column is the reward of the slate
+            slot = min(place, rows.reward.shape[1] - 1)
             columns: dict[str, Any] = {
                 "action": labels,
-                "reward": rows.reward[:, place] * scale,
+                "reward": rows.reward[:, slot] * scale,
                 "propensity": reader.logger.marginal(rows)[:, place],
                 **(rows.context or {}),
             }
@@ -159,7 +161,20 @@ def position_log(log: SlateLog, position: int) -> Log:
             f"a log of one position needs the reward of each slot ({argument('rewards')}), and "
             "this log has that of the slate"
         )
-    ESTIMATORS["independent"].check(log, log.logger)
+    return log_of_position(log, position)
+
+
+def log_of_position(log: SlateLog, position: int) -> Log:
+    """Return the log of one position, 1 for the first; rewards are the slate's if slots have none.
+
+    Raises:
+        UsageError: for logs without marginal propensities, and in a cluster.
+    """
+    if not log.logger.states("marginal"):
+        raise UsageError(
+            "a log of one position needs the marginal probability of each shown action in its "
+            f"slot; name its column ({argument('marginals')}), or declare independent slots"
+        )
     if isinstance(log.source, Cluster):
         raise UsageError(f"{log.name} is in a cluster; write it to Parquet files first")
     columns = log.columns
