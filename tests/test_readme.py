@@ -107,7 +107,8 @@ def test_pages_run(page, tmp_path, monkeypatch, capsys):
         printed, _ = run_python(page)
     for line in commands(page):
         printed += require_run(line, capsys)
-    if page.startswith(("docs/how-to/", "docs/tutorials/", "docs/pessimism", "docs/promises")):
+    checked = ("docs/how-to/", "docs/tutorials/", "docs/scenarios/")
+    if page.startswith((*checked, "docs/pessimism", "docs/promises")):
         written = [*tmp_path.glob("*.csv"), *tmp_path.glob("*.vw")]
         printed += "".join(file.read_text(encoding="utf-8") for file in written)
         shown = without_numbers(printed)
