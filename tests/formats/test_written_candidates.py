@@ -27,13 +27,13 @@ UNIFORM = (1 / 0.25 / 2 + 0.5 / 0.25 / 3 + 0.75) / 3
 
 
 def offers(**more: Any) -> Log:
+    known = {"items": FEATURES, "propensities": [[0.25, 0.75], [0.5, 0.25, 0.25], [1.0]]}
     return Log.from_arrays(
         action=["tea", "pie", "pie"],
         reward=[1, 0.5, 0.75],
-        propensities=[[0.25, 0.75], [0.5, 0.25, 0.25], [1.0]],
         eligible=OFFERS,
         context={"u/x": [1.0, 2.0, 3.0]},
-        **({"items": FEATURES} | more),
+        **(known | more),
     )
 
 
@@ -124,6 +124,15 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
         write_vw(log, tmp_path / "twice.vw", kind="cb_adf")
         text = again(tmp_path / "twice.vw", "a/action", **whole)
         assert [x["price"] for x in rows(text)] == [x["price"] for x in rows(log)]
+
+
+def test_the_probabilities_of_a_declared_logger_are_written(tmp_path: Path) -> None:
+    path = tmp_path / "log.dsjson"
+    log = offers(propensities=None, behavior=Uniform(["cake", "pie", "tea"]))
+    assert not write_dsjson(log, path).left_out
+    (batch,) = again(path, "_tag").each_batch(propensities=True)
+    assert batch.eligible is not None
+    assert batch.eligible.propensities == pytest.approx([1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1.0])
 
 
 def test_a_table_of_items_is_in_the_lines(tmp_path: Path) -> None:

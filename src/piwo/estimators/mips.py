@@ -16,7 +16,6 @@ from piwo.engines.state import State, largest
 from piwo.errors import DataError, UsageError
 from piwo.estimators.categories import Codes, places_of
 from piwo.intervals.matching import matched, name_of
-from piwo.intervals.method import gives_every_propensity
 from piwo.intervals.point import Estimate, mean_of_credits
 from piwo.intervals.provenance import Overlap, overlaps
 from piwo.intervals.weight_sums import effective_size
@@ -278,7 +277,7 @@ def mips(
     notes: list[str] = [Note(f"assumes: {x}", kind="assumptions") for x in (ASSUMPTION, SUPPORT)]
     overlap = overlaps(log, {name: policy})[name]
     tested = PolicySums(target, IW(), bounded=math.isfinite(log.span))
-    exact = gives_every_propensity(log) and log.propensity_error is None
+    exact = log.gives_every_propensity and log.propensity_error is None
     if exact:
         _require_full(target)
         sums, state = reduce(log, Joint((MarginalSums(target, places, log.origin), tested)))

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from piwo.evaluation.result import RequestResult
-from piwo.intervals.method import gives_every_propensity
 from piwo.logs.log import Log
 from piwo.policies import Policy
 from piwo.reductions import Joint, Reduction
@@ -42,7 +41,7 @@ def unsupported_sums(log: Log, policy: Policy) -> tuple[UnsupportedMass, ...]:
         log: the rows.
         policy: over the log's action list.
     """
-    if gives_every_propensity(log) and policy.gives_full_distribution:
+    if log.gives_every_propensity and policy.gives_full_distribution:
         return (UnsupportedMass(policy),)
     return ()
 
@@ -53,7 +52,7 @@ def looks_for_certain_rows(log: Log) -> bool:
     Args:
         log: the rows.
     """
-    alone = log.columns.eligible is not None and not gives_every_propensity(log)
+    alone = log.columns.eligible is not None and not log.gives_every_propensity
     return alone and log.propensity_error is None
 
 
@@ -113,7 +112,7 @@ def _unsupported(
     # are on no list; given full vectors, others that the logger could not take
     changing = log.columns.eligible is not None
     complete = not codes and (changing or log.declared_actions is not None)
-    complete = complete and not gives_every_propensity(log)
+    complete = complete and not log.gives_every_propensity
     if not (policy.gives_full_distribution or complete):
         return None
     if changing and (codes or certain):

@@ -306,8 +306,7 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
     """
     path = require_path(path)
     require_writable(log, "dsjson")
-    listed = log.columns.eligible is not None and log.columns.propensities is not None
-    if not (log.gives_full_distribution or listed):
+    if not log.gives_every_propensity:
         raise UsageError(
             f"{log.name} has the propensity of the action taken alone, and dsjson states that of "
             f"every action; name their column ({argument('propensities')}), or write .vw"

@@ -20,7 +20,6 @@ from piwo.health.record import TABLE_ROWS, Health, HealthFinding, Verdict
 from piwo.health.rows import ActionRow, ContextGap, HeavyRow, SizeRow, WeightBin
 from piwo.health.rules import findings_of
 from piwo.intervals.matching import matched, may_lack_actions, name_of
-from piwo.intervals.method import gives_every_propensity
 from piwo.intervals.weight_sums import effective_size, weight_z
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.encoding import context_kinds
@@ -310,7 +309,7 @@ def _measured(
         never_logged=tuple(log.actions.labels[i] for i in unlogged[:TABLE_ROWS]),
         never_logged_eligible=tuple(listed[:TABLE_ROWS]),
         never_eligible=sum(rows == 0 for rows in listed),
-        every_propensity=gives_every_propensity(log),
+        every_propensity=log.gives_every_propensity,
         mean_reward=log.value(float(table.reward.sum()) / sums.logged),
         reward_range=log.reward_range,
         cost=log.columns.cost,

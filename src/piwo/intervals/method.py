@@ -21,7 +21,7 @@ from piwo.reductions.blocks import Partition
 from piwo.reductions.model_variate import Predictor
 from piwo.scores import Score
 
-__all__ = ["Evidence", "IntervalMethod", "OneFormula", "gives_every_propensity", "lacking"]
+__all__ = ["Evidence", "IntervalMethod", "OneFormula", "lacking"]
 
 
 @dataclass(frozen=True)
@@ -391,19 +391,6 @@ class OneFormula(IntervalMethod):
         return self.ends(evidence)
 
 
-def gives_every_propensity(log: Log) -> bool:
-    """Whether the probability of every action is known exactly, or of every eligible one.
-
-    >>> import piwo
-    >>> gives_every_propensity(piwo.Log.from_arrays(action=["a"], reward=[0], propensity=[0.5]))
-    False
-    """
-    known = log.columns.propensities is not None or log.behavior is not None
-    lists = log.columns.eligible is not None and known
-    exact = log.propensity_error is None or log.propensity_error.exact
-    return log.gives_full_distribution or (lists and exact)
-
-
 def lacking(log: Log, policy: Policy) -> str | None:
     """Return what a method that needs the probability of every action lacks, None if nothing.
 
@@ -418,7 +405,7 @@ def lacking(log: Log, policy: Policy) -> str | None:
     """
     if log.propensity_error is not None:
         return "it needs the exact propensity of every action, and these are known approximately"
-    if not gives_every_propensity(log):
+    if not log.gives_every_propensity:
         # `behavior` is the alternative in Python; the command has the option for vectors only
         return (
             "the log has the propensity of the logged action only; give the probability of every "

@@ -422,9 +422,13 @@ class Log:
     @property
     def gives_full_distribution(self) -> bool:
         """Whether the probability of every action is known exactly."""
-        given = self.columns.propensities is not None or self.behavior is not None
         # Those of eligible actions are kept by pair, and are no full vectors.
-        given = given and self.columns.eligible is None
+        return self.gives_every_propensity and self.columns.eligible is None
+
+    @property
+    def gives_every_propensity(self) -> bool:
+        """Whether the probability of every action is known exactly, or of every eligible one."""
+        given = self.columns.propensities is not None or self.behavior is not None
         return given and (self.propensity_error is None or self.propensity_error.exact)
 
     @property
