@@ -443,7 +443,7 @@ def test_check_states_the_smallest_error_that_it_notices() -> None:
     assert factor is not None
     # Of the uniform policy s^2 = 3/8, and log(2 * 48 / .05) = 7.56 nats: s sqrt(.00151 / .99849).
     assert factor == pytest.approx(1.0238, abs=1e-3)
-    assert "too small by less than about 2.3 % would not be noticed" in str(piwo.check(log(0, 1.0)))
+    assert "too small by up to about 2.3 %, no test would notice" in str(piwo.check(log(0, 1.0)))
     noticed = []
     for error in (1.0 + 1.5 * (factor - 1.0), 1.0 + 0.5 * (factor - 1.0)):
         verdicts = [piwo.check(log(seed, error)).propensity_p < 0.025 for seed in range(20)]
