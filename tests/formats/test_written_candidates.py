@@ -135,6 +135,13 @@ def test_the_probabilities_of_a_declared_logger_are_written(tmp_path: Path) -> N
     assert batch.eligible.propensities == pytest.approx([1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 3, 1.0])
 
 
+def test_predicted_rewards_are_said_to_be_left_out(tmp_path: Path) -> None:
+    log = offers(predictions=[[0.0] * len(x) for x in OFFERS])
+    said = "the predicted rewards 'predictions'"
+    assert said in write_dsjson(log, tmp_path / "log.dsjson").left_out
+    assert said in write_vw(log, tmp_path / "log.vw", kind="cb_adf").left_out
+
+
 def test_a_table_of_items_is_in_the_lines(tmp_path: Path) -> None:
     log = offers(items=TABLE, items_label="item")
     write_vw(log, tmp_path / "log.vw", kind="cb_adf")

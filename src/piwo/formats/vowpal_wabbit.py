@@ -263,7 +263,8 @@ def _vectors_of(log: Log) -> list[tuple[str, str | None]]:
 def _left_out(log: Log, more: Sequence[tuple[str, str | None]]) -> list[str]:
     """Return what of the roles of a log its file does not hold, in words."""
     columns = log.columns
-    found = [*more, ("unit", columns.unit), ("time", columns.time), ("position", columns.position)]
+    found = [*more, ("predicted rewards", columns.predictions), ("unit", columns.unit)]
+    found += [("time", columns.time), ("position", columns.position)]
     found += [("outcome", x) for x in columns.outcomes]
     found += [("target policy", x) for x in columns.policies]
     return [f"the {role} {name!r}" for role, name in found if name is not None]
@@ -289,8 +290,9 @@ def write_dsjson(log: Log, path: str | Path) -> Written:
         the same labels if there are no eligible ones, and `items=` the names of features.
 
     Raises:
-        UsageError: for a log without the probabilities of all actions, with
-            sampling weights below 1, or with context columns that dsjson cannot name.
+        UsageError: for a log without the probabilities of all actions (`propensities=` or
+            `behavior=`), with sampling weights below 1, or with context columns that dsjson cannot
+            name.
         DataError: for rows that break a rule.
         FileError: if the file cannot be written.
 
