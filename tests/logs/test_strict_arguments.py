@@ -179,3 +179,18 @@ def test_a_behavior_object_cannot_write_into_the_context() -> None:
     log = log_of(propensity=None, context=np.ones((N, 2)), behavior=Writes())
     with pytest.raises(ValueError, match="read-only"):
         read_all(log)
+
+
+class SumsTo06:
+    actions = ("a", "b")
+
+    def probabilities(self, context):
+        return np.full((len(context), 2), 0.3)
+
+
+def test_a_declared_logger_that_does_not_sum_to_1_is_what_to_mend():
+    log = piwo.Log.from_arrays(
+        action=["a", "b"], reward=[1, 0], context=[[0.0], [1.0]], behavior=SumsTo06()
+    )
+    with pytest.raises(DataError, match=r"sum of 0\.6; give a policy whose probabilities sum to 1"):
+        piwo.evaluate(log, piwo.policies.Uniform(["a", "b"]))

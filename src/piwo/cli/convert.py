@@ -11,7 +11,7 @@ from cyclopts import Parameter
 import piwo
 from piwo.cli.answer import Answer, next_lines
 from piwo.cli.convert_slates import NO_SLATES, ConvertedSlates, convert_slates
-from piwo.cli.label_lists import is_range, list_of
+from piwo.cli.label_lists import can_be_listed, is_range, list_of
 from piwo.cli.log_options import (
     DEFAULT_COLUMNS,
     LogOptions,
@@ -89,7 +89,7 @@ def _options(rows: piwo.Log, made: piwo.formats.Written) -> list[str]:
             # Labels are text in the lines, and in the order of texts if they are not listed.
             listed = is_range(labels)
         items = _features(rows)
-    if listed:
+    if listed and can_be_listed(labels):
         words += ["--actions", list_of(labels)]
     for role, value in roles.items():
         option = "--" + role.replace("_", "-")

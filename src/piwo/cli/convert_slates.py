@@ -12,7 +12,7 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.answer import Answer, next_lines
-from piwo.cli.label_lists import list_of
+from piwo.cli.label_lists import can_be_listed, list_of
 from piwo.cli.log_options import DEFAULT_COLUMNS, LogOptions, comma_list, whole
 from piwo.cli.slate_answers import facts_of
 from piwo.cli.slate_options import NO_COLUMNS, SlateOptions
@@ -186,6 +186,9 @@ def _columns(log: SlateLog, same: SlateOptions) -> SlateOptions:
     marginals = logger.marginal_column
     if logger.independent and marginals == logger.above_column:
         marginals = None
+    actions = None
+    if log.declared_actions is not None and can_be_listed(log.actions.labels):
+        actions = list_of(log.actions.labels)
     return replace(
         same,
         slate=columns.slate,
@@ -200,5 +203,5 @@ def _columns(log: SlateLog, same: SlateOptions) -> SlateOptions:
         weight=columns.weight,
         user_behavior=columns.user_behavior,
         most_slots=log.declared_slots,
-        actions=None if log.declared_actions is None else list_of(log.actions.labels),
+        actions=actions,
     )

@@ -460,10 +460,10 @@ def _checked_vectors(
     if not len(sums):
         return matrix
     example = float(sums[int(np.argmax(off))])
-    advice = (
-        f"such as a sum of {example:.6g}; correct the log, or pass "
-        f"{argument('normalize', value=True)} to divide by the sum"
-    )
+    do = f"correct the log, or pass {argument('normalize', value=True)} to divide by the sum"
+    if schema.behavior is not None:
+        do = "give a policy whose probabilities sum to 1 in every row"
+    advice = f"such as a sum of {example:.6g}; {do}"
     findings.note(name, rule, advice, off > TOLERANCE)
     return matrix
 
