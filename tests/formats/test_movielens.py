@@ -257,7 +257,9 @@ def test_what_is_refused_of_arguments(more: dict[str, Any], message: str, tmp_pa
         ("1,10,5.0,900", "user '1' rated item '10' more than once, expected one rating"),
         ("4,10,good,900", "1 ratings have no usable 'rating'; correct or drop such rows"),
         ("4,10,nan,900", "1 ratings have no usable 'rating'"),
+        ("4,10,inf,900", "1 ratings have no usable 'rating'"),
         ("4,10,3.5,", "1 ratings have no usable 'timestamp'"),
+        ("4,10,3.5,noon", "'timestamp' is text, whose order is not that of times"),
         (",10,3.5,100", "1 ratings have no usable 'userId'"),
     ],
 )

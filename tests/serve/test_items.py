@@ -144,6 +144,33 @@ def test_items_need_a_policy_and_a_log_with_features(tmp_path: Path) -> None:
         Server(LINEAR, log, uncertified=True)
 
 
+def test_labels_that_a_log_cannot_hold_are_refused(tmp_path: Path) -> None:
+    """A log has whole numbers of 64 bits; one more would leave the whole folder unreadable."""
+    model = JointModel(np.zeros((1, 1)), np.zeros(1), [[1.0]], Features.numeric(["price"]))
+    policy = JointSoftmax(model, [1], features=Features.numeric(["hour"]))
+    with Server(policy, tmp_path / "log", uncertified=True) as server:
+        for label in (2**63, -(2**63) - 1):
+            with pytest.raises(DataError, match="expected a whole number of 64 bits"):
+                server.decide({"hour": 1.0}, items={label: {"price": 1.0}})
+        chosen = server.decide({"hour": 1.0}, items={2**63 - 1: {"price": 1.0}})
+        server.reward(chosen.decision_id, 1.0)
+    assert len(piwo.read(tmp_path / "log")) == 1
+
+
+def test_vectors_that_the_policy_does_not_read_are_not_logged(tmp_path: Path) -> None:
+    """Nothing says how long they are, and lists of several lengths cannot be read."""
+    model = JointModel(np.zeros((1, 1)), np.zeros(1), [[1.0]], Features.numeric(["price"]))
+    policy = JointSoftmax(model, ["a"], features=Features.numeric(["hour"]))
+    log = LogWriter(
+        tmp_path / "log",
+        policy.actions,
+        policy.features,
+        items={"price": "number", "v": "vector"},
+    )
+    with log, pytest.raises(UsageError, match="'v' of items is a vector that the policy does not"):
+        Server(policy, log, uncertified=True)
+
+
 def test_a_level_that_was_never_seen_is_said() -> None:
     server = Server(LINEAR, uncertified=True)
     with pytest.warns(piwo.PiwoWarning, match="1 context values were never seen"):

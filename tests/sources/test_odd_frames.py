@@ -91,6 +91,11 @@ def test_a_dataset_is_read_file_by_file(tmp_path: Path) -> None:
     assert parts.train_rows + parts.test_rows == 2 * N
 
 
+def test_an_arrow_dataset_in_memory() -> None:
+    log = piwo.read(ds.dataset(pa.table({**BASE, "x": PRICE})), context="x")
+    assert (len(log), piwo.evaluate(log, Uniform(["a", "b"])).value) == (N, 0.5)
+
+
 def test_messages_about_things_that_are_no_frames() -> None:
     with pytest.raises(piwo.DataError, match=r"no column 'action' .*; there are no columns"):
         piwo.read({})

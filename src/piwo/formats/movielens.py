@@ -221,7 +221,7 @@ def _checked_ratings(cursor: Any, roles: Sequence[str], context: Sequence[str]) 
     """Make the table of ratings, with short names, and return how many there are.
 
     Raises:
-        DataError: for missing values, and for items that a user rated twice.
+        DataError: for missing values, times that are text, and items that a user rated twice.
     """
     named = list(zip(map(quoted, roles), "uirt", strict=True))
     named += [(quoted(name), f"x{i}") for i, name in enumerate(context)]
@@ -230,10 +230,15 @@ def _checked_ratings(cursor: Any, roles: Sequence[str], context: Sequence[str]) 
     cursor.execute(
         "create temp table rated as select * replace (try_cast(r as DOUBLE) as r) from given"
     )
+    kinds = cursor.execute("select typeof(t) from rated limit 1").fetchall()
+    if kinds == [("VARCHAR",)]:
+        raise DataError(
+            f"{roles[-1]!r} is text, whose order is not that of times; expected numbers or times"
+        )
     for short, name in zip("uirt", roles, strict=True):
         missing = f"{short} is null"
         if short in "rt":
-            missing += f" or {short}::VARCHAR = 'nan'"
+            missing += f" or {short}::VARCHAR in ('nan', 'inf', '-inf', 'infinity', '-infinity')"
         ((count,),) = cursor.execute(f"select count(*) from rated where {missing}").fetchall()
         if count:
             raise DataError(

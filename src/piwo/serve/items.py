@@ -136,9 +136,12 @@ def _labels(given: Sequence[Any], whole: bool) -> tuple[Label, ...]:
         try:
             if not usable:
                 raise ValueError
-            found.append(int(label) if whole else str(label))
+            one = int(label) if whole else str(label)
+            if whole and not -(2**63) <= one < 2**63:  # type: ignore[operator]
+                raise ValueError
+            found.append(one)
         except ValueError:
-            wanted = "a whole number" if whole else "text"
+            wanted = "a whole number of 64 bits" if whole else "text"
             raise DataError(
                 f"{argument('eligible')} has {shown(label)}, expected {wanted}, as the labels of "
                 "the policy are"

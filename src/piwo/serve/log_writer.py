@@ -189,6 +189,12 @@ class LogWriter:
                     f"the policy takes {name!r} ({kind}) of items, which the log in "
                     f"{without_secrets(self.folder)!r} does not have; log to a new folder"
                 )
+        for name, kind in (self.manifest.items or {}).items():
+            if items is not None and kind == "vector" and name not in items:
+                raise UsageError(
+                    f"{name!r} of items is a vector that the policy does not read, so nothing says "
+                    "how long it is; log a number for each of its entries"
+                )
         wanted = _columns_of(features)
         for name, kind in wanted.items():
             if self.manifest.context.get(name) != kind:

@@ -105,7 +105,9 @@ class _File:
                 columns=list(self.columns),
                 batch_size=BATCH_ROWS,
                 use_threads=False,
-                fragment_scan_options=_checked(self.part.format),
+                fragment_scan_options=_checked(
+                    getattr(self.part, "format", None)
+                ),  # none in memory
             ):
                 if record.num_rows:
                     yield record
