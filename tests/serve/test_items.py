@@ -135,6 +135,8 @@ def test_items_need_a_policy_and_a_log_with_features(tmp_path: Path) -> None:
             server.decide({"x": 1.0, "y": 0.0}, items=OFFERS[0])
     with pytest.raises(UsageError, match="expected 'number', 'text' or"):
         LogWriter(tmp_path / "bad", LINEAR.actions, CONTEXT, items={"heat": "float"})
+    with pytest.raises(UsageError, match=r"items is .*, expected a Mapping, name -> 'number'"):
+        LogWriter(tmp_path / "bad", LINEAR.actions, CONTEXT, items=["heat"])  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="two features of one name"):
         LogWriter(tmp_path / "bad", LINEAR.actions, CONTEXT, items={"a": "text", "A": "text"})
     with (

@@ -193,3 +193,9 @@ def test_obp_itself_agrees() -> None:
         more[f"evaluation_policy_pscore{suffix}"] = policy[f"evaluation_policy_pscore{suffix}"]
         expected = theirs.estimate_policy_value(**given, **more)
         assert value(feedback, policy, estimator) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["slate_id", "action", "reward", "position"])
+def test_texts_are_no_numbers(name: str) -> None:
+    with pytest.raises(DataError, match=f"'{name}' holds what is no number.*return_inverse=True"):
+        from_obp({**HAND, name: list("abcde")})

@@ -181,10 +181,19 @@ def context_in(feedback: Mapping[str, Any], n: int) -> Floats:
 def numbers_in(feedback: Mapping[str, Any], name: str, n: int) -> Floats:
     """Return an entry of a dictionary as numbers, (n,).
 
+    Raises:
+        DataError: for what is no number, and for another shape.
+
     >>> numbers_in({"reward": [1, 0]}, "reward", 2).tolist()
     [1.0, 0.0]
     """
-    values = np.asarray(feedback[name], np.float64)
+    try:
+        values = np.asarray(feedback[name], np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"{name!r} holds what is no number, expected {n} numbers; of texts give their codes, "
+            f"numpy.unique({name}, return_inverse=True)[1]"
+        ) from None
     if values.shape != (n,):
         raise DataError(f"{name!r} has shape {values.shape}, expected ({n},)")
     return values

@@ -469,6 +469,7 @@ def _asked(
     """Return what was declared, checked."""
     found: dict[str, Any] = {}
     if items is not None:
+        check_kind("items", items, Mapping, ", name -> 'number', 'text' or 'vector'")
         found["items"] = _with({}, items, "items")
         _check_item_names(list(items))
     if reward_range is not None:
