@@ -2,6 +2,7 @@
 not claimed."""
 
 import copy
+import json
 import shutil
 from pathlib import Path
 
@@ -148,6 +149,43 @@ def test_rows_that_are_alike_go_by_name(piwo, alike: Path, roles, tmp_path: Path
     for found in unknown:
         assert found["in_sample"] is False
         assert "whether these rows are among them is not known" in found["notes"][-1]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("ending", ["vw", "adf.vw", "dsjson"])
+def test_alike_rows_of_vowpal_wabbit_go_by_name(piwo, ending: str, tmp_path: Path) -> None:
+    """Files of it are read into memory, and are named all the same."""
+    log, other, policy = (tmp_path / f"{x}.{ending}" for x in ("tue", "wed", "policy"))
+    roles = ("--context", "U/x" if ending == "dsjson" else "x")
+    log.write_text("".join(vw_events(ending, 0)))
+    other.write_text("".join(vw_events(ending, 1)))
+    piwo("learn", log, *roles, "--oracle", "ridge", "--out", policy)
+    (found,) = piwo("evaluate", log, *roles, "--policy", policy, "--json").document["policies"]
+    assert found["in_sample"] is True
+    assert found["lower"] is None
+    assert "same name, same number of rows" in found["notes"][0]
+    (found,) = piwo("evaluate", other, *roles, "--policy", policy, "--json").document["policies"]
+    assert found["in_sample"] is False
+    assert "whether these rows are among them is not known" in found["notes"][-1]
+
+
+def vw_events(ending: str, seed: int) -> list[str]:
+    """Return 400 decisions of two actions, as text, whose contexts are one of two numbers."""
+    rng = np.random.default_rng(seed)
+    events = []
+    for x, a in rng.integers(0, 2, (400, 2)).tolist():
+        cost = -int(rng.random() < (0.9 if a == x else 0.1))
+        if ending == "vw":
+            events.append(f"{a + 1}:{cost}:0.5 | x:{x}\n")
+        elif ending == "adf.vw":
+            lines = ["| one", "| two"]
+            lines[a] = f"0:{cost}:0.5 {lines[a]}"
+            events.append("\n".join([f"shared | x:{x}", *lines, "", ""]))
+        else:
+            context = {"U": {"x": x}, "_multi": [{}, {}]}
+            event = {"_label_cost": cost, "_label_probability": 0.5, "_label_Action": a + 1}
+            event |= {"_labelIndex": a, "a": [a + 1, 2 - a], "p": [0.5, 0.5], "c": context}
+            events.append(json.dumps(event) + "\n")
+    return events
 
 
 def test_files_of_earlier_versions_and_damaged_ones(

@@ -1,5 +1,7 @@
 """A watch certifies no policy on rows that contradict their propensities."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -43,3 +45,13 @@ def test_looks_that_are_not_kept_move_no_deadline_and_lose_no_rows(
     # five days after the first look, not after the oldest of the last ones
     assert str(watch.history.end) == "2026-11-06"
     assert watch.over
+
+
+def test_a_file_of_vowpal_wabbit_with_other_rows_is_known_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "log.vw"
+    path.write_text("1:-1:0.5 | x\n2:0:0.5 | x\n" * 30)
+    watch = piwo.Watch.start({"a": piwo.policies.Constant(1, [1, 2])}, deadline="5d")
+    watch = watch.update(piwo.read(path), date="2026-11-01")
+    path.write_text("1:0:0.5 | x\n2:-1:0.5 | x\n" * 30)
+    with pytest.raises(piwo.errors.UsageError, match="was counted before"):
+        watch.update(piwo.read(path), date="2026-11-02")

@@ -205,3 +205,24 @@ def test_rows_that_are_alike_are_known_by_the_name_of_their_file(tmp_path: Path)
     policy.save(tmp_path / "p.piwo")
     saved = piwo.load(tmp_path / "p.piwo")
     assert piwo.evaluate(log, policy).lower is piwo.evaluate(log, saved).lower is None
+
+
+def test_alike_rows_of_vowpal_wabbit_are_known_by_the_name_of_their_file(tmp_path: Path) -> None:
+    """Frames with the same rows have no name, however they were made."""
+    path = tmp_path / "same.vw"
+    path.write_text("1:-1:0.5 | x:0\n2:0:0.5 | x:1\n" * 300)
+    log = piwo.read(path, context="x")
+    piwo.PIWO(oracle=piwo.oracles.Ridge()).fit(log).policy_.save(tmp_path / "p.piwo")
+    saved = piwo.load(tmp_path / "p.piwo")
+    again = piwo.evaluate(piwo.read(path, context="x"), saved)
+    assert again.lower is None
+    assert "same name, same number of rows" in str(again.notes[0])
+    frame = pa.table(
+        {"a": [1, 2] * 300, "r": [1, 0] * 300, "p": [0.5] * 600, "x": [0.0, 1.0] * 300}
+    )
+    roles = {"action": "a", "reward": "r", "propensity": "p", "context": "x"}
+    from_memory = piwo.read(frame, **roles)
+    piwo.PIWO(oracle=piwo.oracles.Ridge()).fit(from_memory).policy_.save(tmp_path / "q.piwo")
+    assert (
+        piwo.evaluate(piwo.read(frame, **roles), piwo.load(tmp_path / "q.piwo")).lower is not None
+    )

@@ -95,6 +95,23 @@ def test_rows_that_are_alike_are_known_by_the_name_of_their_file(tmp_path: Path)
     assert found.no_interval.kind == "in-sample"
 
 
+def test_alike_rows_of_vowpal_wabbit_are_known_by_the_name_of_their_file(tmp_path: Path) -> None:
+    table = {"slate": [[0, 1], [1, 0]] * 60, "rs": [[1.0, 0.0], [0.0, 0.0]] * 60, "x": [1, 0] * 60}
+    path, uniform = tmp_path / "log.parquet", slates.Uniform([0, 1])
+    pq.write_table(pa.table(table), path)
+    log = read(str(path), behavior=uniform)
+    slates.learn(log).policy.save(tmp_path / "p.piwo")
+    policy = slates.load(tmp_path / "p.piwo")
+    one = (
+        "ccb shared | x:1\nccb action | a\nccb action | b\nccb slot 0:-1:0.5 |\nccb slot 1:0:1 |\n"
+    )
+    two = "ccb shared | x:0\nccb action | a\nccb action | b\nccb slot 1:0:0.5 |\nccb slot 0:0:1 |\n"
+    path.write_text(f"{one}\n{two}\n" * 60)
+    log = slates.read_vw(path, context="x")
+    assert overlap_of(log, policy).how == "log.parquet is read again"
+    assert overlap_of(read(table, behavior=uniform), policy).how == ""
+
+
 def test_files_without_a_sample_and_damaged_ones(tmp_path: Path) -> None:
     table = world(300, 0)
     policy = learned(table, tmp_path / "p.piwo")

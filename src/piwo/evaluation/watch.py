@@ -31,7 +31,7 @@ from piwo.records import jsonable
 from piwo.reductions.digest import Digest
 from piwo.reductions.reduce import reduce
 from piwo.sources.spool import spooled
-from piwo.sources.table import TableSource
+from piwo.sources.table import has_name
 from piwo.visible import without_secrets
 
 __all__ = ["Watch"]
@@ -445,8 +445,8 @@ class Watch:
                     "counted"
                 )
         name = without_secrets(log.source.name)
-        # Tables in memory share one name.
-        named = not isinstance(log.source, TableSource)
+        # data frames share one name
+        named = has_name(log.source)
         if named and not known and not all_new and any(one.log == name for one in self.looks):
             raise UsageError(
                 f"{log.name} was counted before and does not begin with the rows that it had then, "

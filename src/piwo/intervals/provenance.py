@@ -24,7 +24,7 @@ from piwo.policies.provenance import Provenance, record_in
 from piwo.reductions import Joint
 from piwo.reductions.reduce import reduce
 from piwo.reductions.row_sample import RowSample, RowSampleState
-from piwo.sources.table import TableSource
+from piwo.sources.table import has_name
 from piwo.visible import rows_text
 
 __all__ = [
@@ -271,7 +271,7 @@ def _look_alike(
     log: Log, training: Mapping[str, Any], certificate: Mapping[str, Any]
 ) -> str | None:
     """Return how a log looks like the one that a policy was learned from; None if it does not."""
-    if isinstance(log.source, TableSource):  # tables in memory have no name of their own
+    if not has_name(log.source):
         return None
     name = Path(str(training.get("log"))).name
     same = Path(log.source.name).name == name

@@ -31,7 +31,7 @@ from piwo.slates.policy import SlatePolicy
 from piwo.slates.rows import SlateRows
 from piwo.slates.validation import SlateReader
 from piwo.sources.source import Fragment
-from piwo.sources.table import TableSource
+from piwo.sources.table import has_name
 
 __all__ = ["SlateOverlap", "overlap_of", "record_of"]
 
@@ -96,7 +96,7 @@ def overlap_of(log: SlateLog, policy: SlatePolicy) -> SlateOverlap:
     if said is not None:
         return SlateOverlap(*said)
     name = Path(str(learned["source"]).removeprefix("this part of ")).name
-    if not isinstance(log.source, TableSource) and Path(log.source.name).name == name:
+    if has_name(log.source) and Path(log.source.name).name == name:
         return SlateOverlap(certain=True, how=f"{name} is read again")
     return SlateOverlap()
 

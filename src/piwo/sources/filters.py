@@ -99,7 +99,7 @@ def filtered(source: Source, where: str) -> Source:
         return source.where(where)
     text, name = condition(where), f"{source.name} where {where}"
     if isinstance(source, TableSource):
-        return TableSource(_rows_kept(source.table, text, name), name)
+        return TableSource(_rows_kept(source.table, text, name), name, named=source.named)
     if isinstance(source, ParquetSource):
         made = QuerySource(_sql(source.sql(), text), name, steady=True, files=source.paths)
         made.folder = source.folder

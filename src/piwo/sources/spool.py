@@ -74,7 +74,9 @@ def spooled(
             return copy
     if not held:
         raise DataError(f"no rows in {source.name}, expected at least one logged decision")
-    return TableSource(pa.Table.from_batches(held), source.name, skipped or {})
+    # what is not a source is read from files, once
+    named = not isinstance(source, Source)
+    return TableSource(pa.Table.from_batches(held), source.name, skipped or {}, named)
 
 
 def _on_disk(

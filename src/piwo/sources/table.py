@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from piwo.sources.source import BATCH_ROWS, Fragment, batches_of, fragment_rows
+from piwo.sources.source import BATCH_ROWS, Fragment, Source, batches_of, fragment_rows
 
-__all__ = ["TableSource"]
+__all__ = ["TableSource", "has_name"]
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,13 @@ class TableSource:
         table: the rows.
         name: of the source in messages.
         skipped: how many lines of the files that it was read from are not rows, by reason.
+        named: whether the name is that of files: a data frame has no name of its own.
     """
 
     table: pa.Table
     name: str = "the data frame"
     skipped: Mapping[str, int] = field(default_factory=dict)
+    named: bool = False
     steady: ClassVar[bool] = True
 
     @property
@@ -64,3 +66,12 @@ class TableSource:
             for record in self.table.slice(at, BATCH_ROWS).combine_chunks().to_batches():
                 digest.update(record.serialize())
         return ("table", str(self.schema), self.rows, digest.hexdigest())
+
+
+def has_name(source: Source) -> bool:
+    """Return whether a source has a name of its own, as files have, and data frames have not.
+
+    >>> has_name(TableSource(pa.table({"x": [1]})))
+    False
+    """
+    return source.named if isinstance(source, TableSource) else True
