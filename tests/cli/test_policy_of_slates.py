@@ -111,3 +111,29 @@ def test_act_takes_lists_of_slots(piwo, file: Path) -> None:
     assert set(json.loads(ran.out.splitlines()[0])) == {"slate", "propensities"}
     refused = piwo("policy", "act", file, "rows.jsonl", "--eligible", "could", "--slots", "3")
     assert "--slots is 3, and the policy fills 2" in refused.err
+
+
+def test_show_prints_what_was_proved_of_a_learned_policy(piwo, tmp_path: Path) -> None:
+    rows = {"slate": [["a", "b"], ["b", "a"]] * 300, "rs": [[1, 0], [0, 0]] * 300, "x": [1.0] * 600}
+    uniform = slates.Uniform(["a", "b"])
+    log = slates.read(rows, rewards="rs", behavior=uniform, context="x")
+    learned = slates.learn(log)
+    learned.save(tmp_path / "page.piwo")
+    one = learned.evaluation
+    kept = slates.load_with_metadata(tmp_path / "page.piwo").metadata["evaluation"]
+    assert kept == one.to_dict()
+    ran = piwo("policy", "show", "page.piwo")
+    assert ran.code == 0
+    assert "no certificate" not in ran.out
+    assert "held-out evaluation, estimator independent, delta 0.05" in ran.out
+    assert f"at least {one.improvement_lower:.4g} over the logging policy" in ran.out
+    assert f"{one.rows} rows that were not used to learn" in ran.out
+    assert f"assumes      {one.assumption}" in ran.out
+    assert piwo("policy", "show", "page.piwo", "--json").document["evaluation"] == kept
+    # the policy alone has none
+    learned.policy.save(tmp_path / "alone.piwo")
+    assert "no certificate" in piwo("policy", "show", "alone.piwo").out
+    learned.policy.save(tmp_path / "bad.piwo", {"evaluation": {**kept, "value": "high"}})
+    ran = piwo("policy", "show", "bad.piwo")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "the record of the policy's evaluation is damaged" in ran.err

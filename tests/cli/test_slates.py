@@ -1,5 +1,6 @@
 """`piwo slates`: the numbers, notes and refusals of `piwo.slates.compare`."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,7 +109,7 @@ def test_logs_of_whole_rewards_uniform_loggers_and_weights(piwo, tmp_path: Path)
         (["--policy", "uniform", "--reward", "r"], "expected one of --reward (of the slate) and"),
         (
             ["--policy", "uniform", "--estimator", "independent"],
-            "name its column (--marginals), or declare independent slots",
+            "name its column (--marginals), or declare independent slots (--independent)",
         ),
         (
             ["--target-marginals", "pi_alone", "--estimator", "cascade"],
@@ -340,3 +341,21 @@ def test_the_next_line_can_be_typed(piwo, log: Path) -> None:
     again = piwo(*ran.next)
     assert again.code in (0, 1)
     assert (again.next, again.why) == (ran.next, "when there are new rows")
+
+
+@pytest.mark.parametrize(
+    "named", ["--learn x.piwo", "--check", "--estimator choose", "--estimator adapt"]
+)
+def test_what_needs_marginal_probabilities_is_named_as_it_was_typed(
+    piwo, tmp_path: Path, named: str
+) -> None:
+    record = {"slate": ["a", "b"], "rewards": [1, 0], "p": [0.5, 1.0], "hour": 1.0}
+    (tmp_path / "above.jsonl").write_text((json.dumps(record) + "\n") * 200)
+    words = ["above.jsonl", "--rewards", "rewards", "--propensities", "p", "--context", "hour"]
+    if named.startswith("--estimator"):
+        words += ["--policy", "slate:a,b"]
+    ran = piwo("slates", *words, *named.split())
+    assert ran.code == 2
+    asked = named.removesuffix(" x.piwo")
+    assert ran.err.startswith(f"piwo: error: {asked} needs the marginal probability of each shown")
+    assert ("or try fewer: --estimator=standard,cascade" in ran.err) == (asked[12:] == "choose")

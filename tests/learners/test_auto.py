@@ -463,8 +463,8 @@ def test_what_uses_no_score_is_recorded_without_one():
         alone.rule_
         == f"the highest estimate, less its standard error, of those certified better among {tried}"
     )
-    assert made.paid_for == "2 candidates, 0.25 of the error probability"
-    assert "2 candidates, 0.25 of the error probability" in str(made)
+    assert made.paid_for == "2 candidates, this one with 0.25 of the error probability"
+    assert "2 candidates, this one with 0.25 of the error probability" in str(made)
     ridge = piwo.Auto([Candidate("r", piwo.oracles.Ridge(), piwo.IX(0.1))], exchange=False).fit(log)
     assert (ridge.certificate_.score, ridge.certificate_.parameter, ridge.score_) == (
         "ix",
@@ -472,7 +472,7 @@ def test_what_uses_no_score_is_recorded_without_one():
         piwo.IX(0.1),
     )
     assert ridge.rule_.endswith("among 1 different policy")
-    assert ridge.certificate_.paid_for == "2 candidates, 0.5 of the error probability"
+    assert ridge.certificate_.paid_for == "2 candidates, this one with 0.5 of the error probability"
     path = piwo.PIWO(oracle=piwo.oracles.Direct()).fit(log)
     assert (path.score_, path.certificate_.score, path.rule_) == (
         None,

@@ -194,3 +194,28 @@ def test_a_declared_logger_that_does_not_sum_to_1_is_what_to_mend():
     )
     with pytest.raises(DataError, match=r"sum of 0\.6; give a policy whose probabilities sum to 1"):
         piwo.evaluate(log, piwo.policies.Uniform(["a", "b"]))
+
+
+def test_a_logger_that_states_no_propensities_is_refused_at_once() -> None:
+    rows = {"action": ["a", "b"], "reward": [0.0, 1.0]}
+    for call in (
+        lambda: read(rows, behavior=lambda X: X),
+        lambda: Log.from_arrays(**rows, behavior=lambda X: X),
+    ):
+        said = refusal(UsageError, call)
+        assert said.startswith("behavior is function, expected an object with probabilities(X)")
+
+
+def test_rows_without_propensities_are_told_how_to_get_them() -> None:
+    rows = {"action": ["a", "b"], "reward": [0.0, 1.0]}
+    feedback = {"n_rounds": 2, "n_actions": 2, "action": [0, 1], "reward": [0, 1], "position": None}
+    for kind, call in (
+        (DataError, lambda: read(rows)),
+        (UsageError, lambda: piwo.from_obp(feedback)),
+    ):
+        assert "fit them (piwo.estimate_propensities), or give the rule" in refusal(kind, call)
+
+
+def test_the_direct_method_says_that_it_needs_a_model() -> None:
+    said = refusal(UsageError, lambda: piwo.estimators.direct_method(log_of(), [[0.5, 0.5]] * N))
+    assert said.startswith("got no reward model; give q")

@@ -5,6 +5,7 @@ import errno
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -379,6 +380,20 @@ def test_the_command_refuses_what_cannot_be_served(
     err = capsys.readouterr().err
     assert err.startswith("piwo: error: ")
     assert message in err
+
+
+def test_a_port_in_use_leaves_no_log_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy().save(tmp_path / "p.piwo")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        words = ["serve", str(tmp_path / "p.piwo"), "--log", str(tmp_path / "log")]
+        assert main([*words, "--uncertified", "--port", port]) == 2
+    assert "cannot listen at" in capsys.readouterr().err
+    assert not (tmp_path / "log").exists()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

@@ -223,3 +223,33 @@ def test_positions_carry_the_notes_of_an_evaluation() -> None:
     shorter = clicks(100, 7)
     shorter["s"][0], shorter["rs"][0], shorter["mu"][0] = ["a"], [1.0], [0.2]
     assert "lengths" in [note.kind for note in slates.by_position(log_of(shorter)).notes]
+
+
+def test_without_marginal_probabilities_the_first_slot_is_known() -> None:
+    table = {"s": [["a", "b"], ["b", "a"]] * 50, "rs": [[1, 0], [0, 1]] * 50, "x": [1.0] * 100}
+    given = {"slate": "s", "rewards": "rs", "context": "x"}
+    log = slates.read(
+        {**table, "above": [[0.25, 1.0], [0.75, 1.0]] * 50}, propensities="above", **given
+    )
+    target = slates.Deterministic(["a", "b"])
+    # by hand: a has reward 1 in half of the rows, and propensity 1/4
+    first = piwo.evaluate(log.position(1), piwo.policies.Constant("a", log.actions))
+    assert first.value == pytest.approx(0.5 / 0.25)
+    calls = {
+        "slates.learn": lambda: slates.learn(log),
+        "slates.by_position": lambda: slates.by_position(log),
+        "slates.check": lambda: slates.check(log),
+        "slates.choose": lambda: slates.choose(log, target),
+        "slates.adapt": lambda: slates.adapt(log, target),
+        "the log of slot 2": lambda: log.position(2),
+    }
+    for called, call in calls.items():
+        with pytest.raises(UsageError, match=f"^{called} needs the marginal probability"):
+            call()
+    with pytest.raises(UsageError, match=r"fewer: estimators=\['standard', 'cascade'\]$"):
+        slates.choose(log, target)
+    assert slates.choose(log, target, estimators=["standard", "cascade"]).evaluation.rows > 0
+    # of whole slates nothing is known by slot
+    whole = slates.read({**table, "p": [0.25, 0.75] * 50}, slate_propensity="p", **given)
+    with pytest.raises(UsageError, match=r"regard to the others$"):
+        whole.position(1)

@@ -401,7 +401,7 @@ class Certificate(SavedRecord):
         if self.series is not None:
             paid = f"call {self.series} of a series, {paid}"
         if self.share is not None:
-            paid += f", {self.share:.4g} of the error probability"
+            paid += f", this one with {self.share:.4g} of the error probability"
         return paid
 
     @property

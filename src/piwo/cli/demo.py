@@ -156,7 +156,7 @@ def _learn(show: _Show, log: piwo.Log, bandit: ClassificationBandit, out: Path, 
     logger_truth = bandit.value(bandit.softmax_logger(ETA))
     least, gain = certificate.value_lower or 0.0, certificate.improvement_lower or 0.0
     estimate, trained = certificate.value or 0.0, certificate.training_rows
-    chosen = f"how cautious; certified best of {len(learner.path_)} values"
+    chosen = f"how far it lowers large weights; certified best of {len(learner.path_)} values"
     known = f"known here; the logging policy earns {logger_truth:.3f}"
     show(
         "4. Which policy should run, and is it better?  (piwo learn)",

@@ -38,7 +38,9 @@ CANDIDATES = (
     "minus one standard error; the highest of those certified better is chosen. improvement, at "
     "least, or at least: the lower bound of its certificate, which holds for all candidates "
     "together: they share the error probability delta, and the line of what a certificate rests "
-    "on says which share this one has. value: the estimate on the rows of the certificate."
+    "on says which share this one has. IX gamma: the weight of a row is pi / (propensity + gamma), "
+    "so that no row counts too much; the larger, the more cautious. value: the "
+    "estimate on the rows of the certificate."
 )
 """On the table of candidates of `piwo learn`."""
 

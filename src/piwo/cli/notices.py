@@ -30,6 +30,12 @@ _OTHER_NAMES = {
     "marginal": "--target-marginals",
     "random_state": "--seed",
     "segments": "--by",
+    "estimators": "--estimator",
+    "piwo.estimate_propensities": "--estimate-propensities",
+    "slates.adapt": "--estimator adapt",
+    "slates.check": "--check",
+    "slates.choose": "--estimator choose",
+    "slates.learn": "--learn",
     "slots": "--slots",
     "uncertified": "--uncertified",
 }

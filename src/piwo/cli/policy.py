@@ -18,6 +18,7 @@ from piwo.certificates.certificate import Certificate
 from piwo.cli.answer import Answer, command_line
 from piwo.cli.log_options import whole
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
+from piwo.cli.slate_answers import slate_proof
 from piwo.errors import DataError, FileError, UsageError
 from piwo.files import write_file
 from piwo.logs.actions import label_array
@@ -128,10 +129,19 @@ def _show_slates(file: str) -> Answer:
     lines = [f"{visible(file)}: {type(policy).__name__}", *_fact_lines(facts)]
     if training is not None:
         lines += ["training", *_fact_lines(training)]
-    others = "on rows that it was not learned from: " if training is not None else ""
-    words = command_line(["piwo", "slates", "LOG", "--policy", file])
-    lines.append(f"no certificate; estimate its value: {others}{words}")
-    document = {"rules": None, "certificate": None, "training": training}
+    record = record_in(saved.metadata, "evaluation")
+    if record:
+        lines += slate_proof(file, record)
+    else:
+        others = "on rows that it was not learned from: " if training is not None else ""
+        words = command_line(["piwo", "slates", "LOG", "--policy", file])
+        lines.append(f"no certificate; estimate its value: {others}{words}")
+    document = {
+        "rules": None,
+        "certificate": None,
+        "training": training,
+        "evaluation": dict(record) or None,
+    }
     return Answer("\n".join(lines), {"policy": file, **facts, **document})
 
 

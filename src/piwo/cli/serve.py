@@ -122,6 +122,10 @@ def serve(
             "password; use 127.0.0.1 behind a proxy, or give --open-to-network"
         )
     policy = piwo.serve.served_policy(file, options.uncertified)
+    # Importing it takes a while. This is before a folder is made for the log.
+    from piwo.serve.app import require_port
+
+    require_port(options.host, options.port, options.shared_port)
     reward_range = None
     if options.reward_range is not None:
         reward_range = range_of(options.reward_range, "--reward-range")

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from piwo import Decision, Gate
 from piwo.cli.answer import Answer
+from piwo.errors import FileError
 from piwo.evaluation.record import ends_text
 from piwo.slates import SlateComparison, SlateEvaluation, SlateLog
 from piwo.slates.estimators import ESTIMATORS
-from piwo.visible import confidence, number, table, visible
+from piwo.visible import confidence, number, rows_text, table, visible
 
-__all__ = ["Gated", "facts_of", "slate_answer"]
+__all__ = ["Gated", "facts_of", "slate_answer", "slate_proof"]
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,45 @@ def slate_answer(
     if rules is not None:
         document["rules"] = {name: list(map(list, each)) for name, each in rules.items()}
     return Answer("\n".join(map(visible, lines)), document, code=int(not gated.passed))
+
+
+def slate_proof(file: str, record: Mapping[str, Any]) -> list[str]:
+    """Return the lines on what a file says was proved of its policy.
+
+    Args:
+        file: its name.
+        record: of `SlateEvaluation.to_dict`.
+
+    Raises:
+        FileError: if the record is damaged, or of another version.
+    """
+    known = {one.name for one in fields(SlateEvaluation)}
+    reals = {"value", "lower", "upper", "improvement_lower", "logging_value", "propensity_p"}
+    try:
+        if not all(isinstance(record[name], int | float | None) for name in reals):
+            raise TypeError
+        found = SlateEvaluation(**{name: record[name] for name in known & set(record)})
+        level = confidence(found.delta, "%")
+    except (KeyError, TypeError):
+        raise FileError(
+            f"{file}: the record of the policy's evaluation is damaged; learn the policy again"
+        ) from None
+    value = "not defined" if found.value is None else number(found.value)
+    ends = f"no interval: {found.no_interval}"
+    if found.no_interval is None:
+        ends = f"{level} interval {ends_text(found.lower, found.upper)} ({found.interval})"
+    gain = "no bound"
+    if found.improvement_lower is not None:
+        gain = f"at least {number(found.improvement_lower)}"
+    gain += f" over {found.over} ({number(found.logging_value)})"
+    rests = f"{rows_text(found.rows)} that were not used to learn"
+    return [
+        f"held-out evaluation, estimator {found.estimator}, delta {found.delta:g}",
+        f"  value        {value}, {ends}",
+        f"  improvement  {gain}: {'' if found.certified_better else 'not '}certified better",
+        f"  rests on     {rests}",
+        f"  assumes      {found.assumption}",
+    ]
 
 
 def _records(evaluations: Sequence[SlateEvaluation]) -> list[dict[str, Any]]:

@@ -221,7 +221,7 @@ def _learned(
     gated = _gate(log, SlateComparison((one,), {}, delta, delta), gating)
     closing = [f"saved to {out}", "", *next_lines(["piwo", "policy", "show", str(out)])]
     if gated.passed:
-        made.policy.save(out, {"evaluation": one.to_dict()})
+        made.save(out)
     elif out.exists():
         closing = [f"the gate did not pass: kept the old {out}"]
     else:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from piwo.checks import check_kind
+from piwo.errors import UsageError
 from piwo.estimators.reward_model import ModelEstimate, estimate_with_model
 from piwo.logs.log import Log
+from piwo.messages import argument
 
 __all__ = ["direct_method"]
 
 
 def direct_method(
-    log: Log, policy: Any, q: Any, *, delta: float = 0.05, name: str | None = None
+    log: Log, policy: Any, q: Any = None, *, delta: float = 0.05, name: str | None = None
 ) -> ModelEstimate:
     """Return the mean reward that a model predicts for a policy, with the model's bias.
 
@@ -42,4 +44,9 @@ def direct_method(
     Source: Dudik, Langford, Li 2011 (arXiv 1103.4601), section 2.
     """
     check_kind("log", log, Log, "; piwo.read makes one")
+    if q is None:
+        raise UsageError(
+            f"got no reward model; give {argument('q')}: predicted rewards (n, K), a function of "
+            "the context, or piwo.cross_fit(log, regressor)"
+        )
     return estimate_with_model(log, policy, q, None, delta, name)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from piwo.checks import check_count, check_kind
 from piwo.errors import DataError, UsageError
 from piwo.formats.rows import require_fixed_actions, require_writable, rewards_of, rows_of
+from piwo.logs.column_names import NO_PROPENSITIES
 from piwo.logs.foreign import distributions
 from piwo.logs.log import Log
 from piwo.messages import argument
@@ -158,9 +159,10 @@ def require_entries(feedback: Any, needed: Sequence[str], one_of: Sequence[str],
     if all(feedback.get(x) is None for x in one_of):
         missing.append(one_of[0])
     if missing:
+        advice = NO_PROPENSITIES if missing == ["pscore"] and "pi_b" in one_of else ""
         raise UsageError(
             f"the {what} has no {', '.join(map(repr, missing))}; it has "
-            f"{', '.join(map(repr, feedback))}"
+            f"{', '.join(map(repr, feedback))}{advice}"
         )
 
 

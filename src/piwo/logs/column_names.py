@@ -11,7 +11,7 @@ from typing import Any
 from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 
-__all__ = ["match_names", "refuse_unknown", "require_columns"]
+__all__ = ["NO_PROPENSITIES", "match_names", "refuse_unknown", "require_columns"]
 
 
 def refuse_unknown(
@@ -71,6 +71,13 @@ def match_names(
     return tuple(dict.fromkeys(found))
 
 
+NO_PROPENSITIES = (
+    f"; if none were logged, fit them ({argument('piwo.estimate_propensities')}), or give the rule "
+    "that drew (behavior= of piwo.read)"
+)
+"""What to do without a column of propensities."""
+
+
 def require_columns(names: Iterable[str], available: Sequence[str], role: str) -> None:
     """Raise unless there is a column of each name; a glob is not a name.
 
@@ -90,6 +97,8 @@ def require_columns(names: Iterable[str], available: Sequence[str], role: str) -
             if name == role:
                 # As a rule nobody typed it: it is what is read if no other name is given.
                 advice = f"; name yours: {argument(role, 'NAME')}"
+            if role == "propensity":
+                advice += NO_PROPENSITIES
             raise DataError(f"no column {name!r} for the {role}; {near}{advice}")
         raise DataError(
             f"no column {name!r} for the {role}, which takes a name and not a glob; "

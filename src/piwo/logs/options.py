@@ -96,9 +96,17 @@ def check_roles(columns: Columns, options: Mapping[str, Any]) -> None:
         options: as `Log.of` takes them.
 
     Raises:
-        UsageError: for a log without propensities, and for options that need other columns.
+        UsageError: for a log without propensities, a logger that states none, and for options
+            that need other columns.
     """
-    if not columns.states_propensities and options.get("behavior") is None:
+    behavior = options.get("behavior")
+    if behavior is not None and not hasattr(behavior, "probabilities"):
+        raise UsageError(
+            f"{argument('behavior')} is {type(behavior).__name__}, expected an object with "
+            "probabilities(X), the (n, K) propensities of n contexts, such as a policy of "
+            "piwo.policies; for a function: piwo.policies.Function(f, actions)"
+        )
+    if not columns.states_propensities and behavior is None:
         raise UsageError(
             "a log needs a propensity column, a log-propensity column, "
             f"propensity vectors, or {argument('behavior')}"

@@ -26,7 +26,7 @@ from piwo.policies import Policy
 from piwo.serve.log_writer import LogWriter
 from piwo.serve.server import FileState, Server, features_of, file_state
 
-__all__ = ["MOST_BYTES", "application", "run"]
+__all__ = ["MOST_BYTES", "application", "require_port", "run"]
 
 MOST_BYTES = 2**16
 """Most bytes of the body of a request."""
@@ -354,10 +354,10 @@ def run(
         import uvicorn
     except ImportError:
         raise UsageError("serving needs uvicorn; run: pip install 'piwo[serve]'") from None
-    if not 0 <= port < 2**16:
-        raise UsageError(f"{argument('port')} is {port!r}, expected 0 to 65535")
-    opened = _opened(host, port, shared)
+    require_port(host, port, shared)
+    opened = _bound(host, port, shared)
     with opened:
+        opened.listen(2048)
         local = ipaddress.ip_address(opened.getsockname()[0]).is_loopback
         app = application(server, watch=watch, local=local)
         if listening is not None:
@@ -375,8 +375,20 @@ def run(
             uvicorn.Server(config).run(sockets=[opened])
 
 
-def _opened(host: str, port: int, shared: bool) -> socket.socket:
-    """Return a socket that listens.
+def require_port(host: str, port: int, shared: bool) -> None:
+    """Raise for an address that cannot be used; nothing listens there afterwards.
+
+    Raises:
+        UsageError: saying why.
+    """
+    if not 0 <= port < 2**16:
+        raise UsageError(f"{argument('port')} is {port!r}, expected 0 to 65535")
+    # bound and not listening, so that no connection comes to it
+    _bound(host, port, shared).close()
+
+
+def _bound(host: str, port: int, shared: bool) -> socket.socket:
+    """Return a socket at an address, which does not listen yet.
 
     Raises:
         UsageError: for an address that cannot be used.
@@ -390,7 +402,6 @@ def _opened(host: str, port: int, shared: bool) -> socket.socket:
         if shared:
             opened.setsockopt(socket.SOL_SOCKET, getattr(socket, "SO_REUSEPORT", 0), 1)
         opened.bind((host, port))
-        opened.listen(2048)
     except OSError as cause:
         opened.close()
         raise UsageError(

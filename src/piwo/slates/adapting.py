@@ -120,7 +120,9 @@ def adapt(
     check_kind("log", log, SlateLog, "; piwo.slates.read makes one")
     check_target(log, policy)
     for one in USER_BEHAVIORS:
-        ESTIMATORS[one].check(log, policy)
+        ESTIMATORS[one].check(
+            log, policy, argument("slates.adapt"), "; the estimators standard and cascade need none"
+        )
     check_count("depth", depth, 0, "the most splits above a leaf")
     check_count("folds", folds, 2, "the number of folds")
     check_flag("self_normalized", self_normalized)

@@ -11,12 +11,15 @@ from piwo.errors import UsageError
 from piwo.messages import Note, argument
 from piwo.records import Record
 from piwo.slates.compare import compare
+from piwo.slates.estimators import ESTIMATORS
 from piwo.slates.evaluate import evaluate
 from piwo.slates.log import SlateLog
 from piwo.slates.policy import SlatePolicy
 from piwo.slates.result import SlateEvaluation
 
 __all__ = ["SlateChoice", "choose"]
+
+_TRIED = ("standard", "cascade", "independent")
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ def choose(
     log: SlateLog,
     policy: SlatePolicy,
     *,
-    estimators: Sequence[str] = ("standard", "cascade", "independent"),
+    estimators: Sequence[str] = _TRIED,
     holdout: float = 0.5,
     interval: str = "auto",
     delta: float = 0.05,
@@ -93,6 +96,14 @@ def choose(
             "rewards have no upper end, so intervals have none, and no assumption can be "
             f"contradicted; declare {argument('reward_range', '(lo, hi)')}, or choose one yourself"
         )
+    if estimators == _TRIED:
+        by = argument("slates.choose")
+        for i, usual in enumerate(_TRIED):
+            # nobody named the estimator for which the probabilities do not suffice
+            instead = ""
+            if i > 1:
+                instead = f"; or try fewer: {argument('estimators', str(list(_TRIED[:i])))}"
+            ESTIMATORS[usual].check(log, policy, by, instead)
     parts = log.split(holdout, random_state)
     name = name or type(policy).__name__
     tried = compare(

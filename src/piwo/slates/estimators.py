@@ -31,7 +31,13 @@ from piwo.slates.policy import Probability, SlatePolicy
 from piwo.slates.rows import SlateRows
 from piwo.slates.validation import USER_BEHAVIORS
 
-__all__ = ["ESTIMATORS", "SlateEstimator", "slate_estimator"]
+__all__ = [
+    "ESTIMATORS",
+    "SlateEstimator",
+    "first_slot",
+    "require_marginals",
+    "slate_estimator",
+]
 
 _SUM_TOLERANCE = 1e-6
 """Allowed deviation from 1 of the sum of an item's marginal probabilities."""
@@ -65,13 +71,21 @@ class SlateEstimator:
     """How much it assumes, to list estimators from the weakest assumption on; 0: nothing of the
     rewards."""
 
-    def check(self, log: SlateLog, target: SlatePolicy) -> None:
+    def check(
+        self, log: SlateLog, target: SlatePolicy, by: str | None = None, instead: str = ""
+    ) -> None:
         """Raise unless the log and the target have what it needs.
+
+        Args:
+            log: the rows.
+            target: the policy.
+            by: the function that was called, for the message; None: the estimator was named.
+            instead: what works without the probabilities that are missing.
 
         Raises:
             UsageError: saying what is missing.
         """
-        asked = argument("estimator", self.name)
+        asked = argument("estimator", self.name) if by is None else by
         if self.by_slot and not log.by_slot:
             raise UsageError(
                 f"{asked} needs the reward of each slot ({argument('rewards')}), and the log has "
@@ -103,9 +117,16 @@ class SlateEstimator:
         for what in self.needs:
             for who, policy in (("logger", log.logger), ("target", target)):
                 if not policy.states(what):
-                    raise UsageError(f"{asked} needs {_WORDS[what]} of the {who}; {_DO[who][what]}")
+                    raise UsageError(
+                        f"{asked} needs {_WORDS[what]} of the {who}; {_DO[who][what]}{instead}"
+                    )
 
 
+_MARGINALS = (
+    f"name its column ({argument('marginals')}), or declare independent slots "
+    f"({argument('independent', value=True)}) only if the logger drew each slot without regard to "
+    "the others"
+)
 _WORDS: Mapping[str, str] = {
     "above": "the probability of each shown action given those above it",
     "marginal": "the marginal probability of each shown action in its slot",
@@ -114,7 +135,7 @@ _WORDS: Mapping[str, str] = {
 _DO: Mapping[str, Mapping[str, str]] = {
     "logger": {
         "above": f"name its column ({argument('propensities')})",
-        "marginal": f"name its column ({argument('marginals')}), or declare independent slots",
+        "marginal": _MARGINALS,
         "slate": f"name its column ({argument('slate_propensity')} or {argument('propensities')})",
     },
     "target": {
@@ -123,6 +144,29 @@ _DO: Mapping[str, Mapping[str, str]] = {
         "slate": f"name its column, of slots ({argument('above', '...')}) or of whole slates",
     },
 }
+
+
+def first_slot(log: SlateLog) -> str:
+    """Return what works without marginal probabilities: nothing is above the first slot."""
+    if not log.logger.states("above"):
+        return ""
+    return "; without it only the first slot is known (log.position(1) in Python)"
+
+
+def require_marginals(log: SlateLog, by: str) -> None:
+    """Raise unless the marginal probabilities of the logger are known.
+
+    Args:
+        log: the rows.
+        by: the function that was called, for the message.
+
+    Raises:
+        UsageError: saying what to give.
+    """
+    if not log.logger.states("marginal"):
+        raise UsageError(
+            f"{by} needs {_WORDS['marginal']} of the logger; {_MARGINALS}{first_slot(log)}"
+        )
 
 
 def _standard(rows: SlateRows, logger: SlatePolicy, target: SlatePolicy) -> SlotWeights:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from piwo.checks import check_delta, check_kind
 from piwo.health.check import check as check_log
 from piwo.health.record import Health, Verdict
+from piwo.messages import argument
 from piwo.records import Record
+from piwo.slates.estimators import require_marginals
 from piwo.slates.log import SlateLog
 from piwo.slates.positions import log_of_position
 from piwo.visible import number, table, visible_lines
@@ -117,6 +119,7 @@ def check(log: SlateLog, delta: float = 0.05) -> SlateHealth:
     """
     check_kind("log", log, SlateLog, "; piwo.slates.read makes one")
     check_delta(delta)
+    require_marginals(log, argument("slates.check"))
     slots = log.slots
     # slots may be declared that no slate of this log has
     while slots > 1 and not len(log_of_position(log, slots)):

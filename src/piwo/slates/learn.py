@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from os import PathLike
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from piwo.oracles import Oracle, Ridge
 from piwo.oracles.eligible_ridge import EligibleRidge
 from piwo.policies import LinearGreedy
 from piwo.scores import Score
+from piwo.slates.estimators import require_marginals
 from piwo.slates.evaluate import evaluate
 from piwo.slates.greedy import GreedySlate
 from piwo.slates.log import SlateLog
@@ -27,6 +29,8 @@ __all__ = ["LearnedSlate", "learn"]
 class LearnedSlate:
     """A learned slate policy, and what it is worth on rows that it was not learned from.
 
+    `save` writes both to one file; `policy.save` the policy alone.
+
     >>> import piwo
     >>> [x.name for x in __import__("dataclasses").fields(piwo.slates.LearnedSlate)]
     ['policy', 'evaluation']
@@ -34,6 +38,20 @@ class LearnedSlate:
 
     policy: GreedySlate
     evaluation: SlateEvaluation
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the policy, and what was proved of it, to one file.
+
+        `slates.load` reads the policy, `slates.load_with_metadata(path).metadata["evaluation"]` is
+        `evaluation.to_dict()`, and `piwo policy show` prints both.
+
+        Args:
+            path: the file, replaced.
+
+        Raises:
+            FileError: if the file cannot be written.
+        """
+        self.policy.save(path, {"evaluation": self.evaluation.to_dict()})
 
 
 def learn(
@@ -102,6 +120,7 @@ def learn(
             f"there are {len(log.actions)} actions and {log.slots} slots, expected at least as "
             f"many actions: no item is shown twice; declare {argument('actions', '[...]')}"
         )
+    require_marginals(log, argument("slates.learn"))
     parts = log.split(holdout, random_state)
     oracle: Oracle = Ridge(alpha)
     if log.columns.eligible is not None:

@@ -215,7 +215,7 @@ class SlateLog:
 
         Raises:
             UsageError: for a position that no slate has, and for a log without rewards of slots or
-                marginal propensities.
+                marginal propensities; for the first slot those given the actions above suffice.
 
         >>> import piwo
         >>> log = piwo.slates.read(

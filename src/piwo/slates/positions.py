@@ -21,7 +21,7 @@ from piwo.logs.log import Log
 from piwo.messages import Note, argument
 from piwo.records import Record
 from piwo.reductions.blocks import Partition
-from piwo.slates.estimators import ESTIMATORS
+from piwo.slates.estimators import ESTIMATORS, first_slot, require_marginals
 from piwo.slates.evaluate import (
     bounds_of,
     check_target,
@@ -75,6 +75,8 @@ class _PositionFragment:
         """
         reader, place = self.reader, self.place
         scale = reader.largest if reader.largest < float("inf") else 1.0
+        logger = reader.logger
+        probability = logger.marginal if logger.states("marginal") else logger.above
         for found in reader.read(self.fragment):
             rows = found.take(found.lengths > place)
             labels = pa.array(reader.actions.take(rows.action[:, place]))
@@ -83,7 +85,7 @@ class _PositionFragment:
             columns: dict[str, Any] = {
                 "action": labels,
                 "reward": rows.reward[:, slot] * scale,
-                "propensity": reader.logger.marginal(rows)[:, place],
+                "propensity": probability(rows)[:, place],
                 **(rows.context or {}),
             }
             name = reader.columns.eligible
@@ -168,13 +170,12 @@ def log_of_position(log: SlateLog, position: int) -> Log:
     """Return the log of one position, 1 for the first; rewards are the slate's if slots have none.
 
     Raises:
-        UsageError: for logs without marginal propensities, and in a cluster.
+        UsageError: for logs without marginal propensities, but for the first slot, whose
+            propensities given those above are marginal; and in a cluster.
     """
-    if not log.logger.states("marginal"):
-        raise UsageError(
-            "a log of one position needs the marginal probability of each shown action in its "
-            f"slot; name its column ({argument('marginals')}), or declare independent slots"
-        )
+    # nothing is above the first slot, so that its probabilities are marginal
+    if position > 1 or not log.logger.states("above"):
+        require_marginals(log, f"the log of slot {position}")
     if isinstance(log.source, Cluster):
         raise UsageError(f"{log.name} is in a cluster; write it to Parquet files first")
     columns = log.columns
@@ -317,7 +318,7 @@ def by_position(
         check_target(log, policy)
         shown_as = name or type(policy).__name__
     estimator = ESTIMATORS["independent"]
-    estimator.check(log, policy)
+    estimator.check(log, policy, "slates.by_position", first_slot(log))
     settled = settled_interval(log, interval)
     partition = Partition("hash") if settled == "deadline" else None
     first = SlateSums(
