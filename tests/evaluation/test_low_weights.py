@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import piwo
-from piwo.evaluation.low_weights import FAR, far_below, low_weight_notes, low_weight_text
-from piwo.intervals.weight_sums import weight_z
+from piwo.evaluation.low_weights import far_below, low_weight_notes, low_weight_text
+from piwo.intervals.weight_sums import FAR, weight_z
 from piwo.reductions import MomentState
 
 ACTIONS = ["a", "b", "c"]

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 
-from piwo.intervals.weight_sums import weight_z
+from piwo.intervals.weight_sums import FAR, ROUNDING, weight_z
 from piwo.messages import Note
 from piwo.reductions import MomentState
 from piwo.visible import number
 
-__all__ = ["FAR", "far_below", "low_weight_notes", "low_weight_text"]
-
-FAR = 4.0
-"""Standard errors: chance alone moves the mean of weights that are alike this far once in 30,000
-times, and that of weights which are seldom large far more often; see `far_below`."""
+__all__ = ["far_below", "low_weight_notes", "low_weight_text"]
 
 
 def far_below(mean: float, z: float | None, rows: int, unsupported: float | None = None) -> bool:
     """Return whether a mean weight is below 1 by more than chance and what was never logged.
 
-    Formula: 1 - mean - unsupported > 4 s, with s the standard error of the mean.
+    Formula: 1 - mean - unsupported > max(4 s, 1/1000), with s the standard error of the mean; less
+    than 1/1000 is within the rounding of propensities, see `piwo.intervals.weight_sums.ROUNDING`.
 
     Weights that are large in rare rows have a mean far below 1 and a small s whenever those rows
     are missing by chance. With right propensities and log-normal weights (the logarithm has
@@ -29,7 +26,7 @@ def far_below(mean: float, z: float | None, rows: int, unsupported: float | None
 
     Args:
         mean: of the weights.
-        z: (mean - 1)/s; None: all weights are equal, so that s is 0.
+        z: (mean - 1)/s; None: all weights are equal, so that s is 0, or the mean is near 1.
         rows: how many weights; one shows no spread.
         unsupported: what the policy is known to give to actions that were never logged, which
             explains as much; None: unknown.
@@ -39,7 +36,7 @@ def far_below(mean: float, z: float | None, rows: int, unsupported: float | None
     """
     gone = 1.0 - mean
     unexplained = gone - (unsupported or 0.0)
-    if not unexplained > 1e-9 or rows < 2:
+    if not unexplained > ROUNDING or rows < 2:
         return False
     if z is None:
         return True

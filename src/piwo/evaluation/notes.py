@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Iterator
 
 from piwo.bounds.propensity_test import SUSPICIOUS
-from piwo.evaluation.low_weights import FAR, low_weight_notes
+from piwo.evaluation.low_weights import low_weight_notes
 from piwo.evaluation.record import Evaluation
 from piwo.evaluation.result import PolicyResult
 from piwo.intervals.deadline import beyond_horizon
+from piwo.intervals.weight_sums import FAR
 from piwo.logs.log import Log
 from piwo.logs.provable import assumed_of_logger, unit_note
 from piwo.messages import Note, argument

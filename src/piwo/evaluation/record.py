@@ -76,7 +76,8 @@ class Evaluation(Record):
     """Mean of pi/mu; its expectation is 1 if the propensities are right and the logger takes every
     action that the policy does."""
     mean_weight_z: float | None
-    """(mean weight - 1) / its standard error."""
+    """(mean weight - 1) / its standard error. None if it cannot be computed, or is 4 or more from a
+    difference of at most 1/1000, as of rounded propensities."""
     ess: float | None
     """Effective sample size (sum w)^2 / sum w^2 of the weights pi/mu; in units if there are any."""
     ess_used: float | None

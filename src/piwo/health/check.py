@@ -20,7 +20,7 @@ from piwo.health.record import TABLE_ROWS, Health, HealthFinding, Verdict
 from piwo.health.rows import ActionRow, ContextGap, HeavyRow, SizeRow, WeightBin
 from piwo.health.rules import findings_of
 from piwo.intervals.matching import matched, may_lack_actions, name_of
-from piwo.intervals.weight_sums import effective_size, weight_z
+from piwo.intervals.weight_sums import effective_size, weight_z, z_score
 from piwo.logs.batch import Batch, Floats
 from piwo.logs.encoding import context_kinds
 from piwo.logs.features import Features
@@ -415,9 +415,7 @@ def _action_rows(
         # Rows of a unit depend on each other, so the spread of rows says nothing.
         if n > 1 and math.isfinite(inverse2) and log.columns.unit is None:
             error = _error_of_mean(mean, inverse2, n)
-            made = replace(made, standard_error=error)
-            if error:
-                made = replace(made, z=(mean - 1.0) / error)
+            made = replace(made, standard_error=error, z=z_score(mean, error))
         if not math.isnan(p):
             made = replace(made, p=p)
         yield made
@@ -438,9 +436,7 @@ def _size_rows(log: Log, state: SizeState) -> Iterator[SizeRow]:
         plain = log.columns.unit is None and log.columns.weight is None
         if n > 1 and np.isfinite(state.weight2[i]) and plain:
             error = _error_of_mean(mean, float(state.weight2[i]), n)
-            # Weights that are equal but for rounding have no spread.
-            if error > 1e-12 * mean:
-                z = (mean - 1.0) / error
+            z = z_score(mean, error)
         yield SizeRow(2**i, int(n), log.value(float(state.reward[i]) / n), mean, z)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from piwo.engines.engine import fold
 from piwo.health.rows import AgeRow
+from piwo.intervals.weight_sums import z_score
 from piwo.logs.log import Log
 from piwo.logs.reader import Reader
 from piwo.logs.times import SampleTimes
@@ -37,11 +38,10 @@ def age_rows(log: Log) -> Iterator[AgeRow]:
     state = reduce(log, ItemAges(first, np.sort(sample)))
     n = float(state.rows.sum())
     for i in np.flatnonzero(state.listed).tolist():
-        rows, z = float(state.rows[i]), None
+        rows = float(state.rows[i])
         reward = log.value(float(state.reward[i]) / rows) if rows else None
         weight, listed = float(state.weight[i]) / n, float(state.listed[i]) / n
         # of the sum of independent differences with expectation 0
         error = float(np.sqrt(state.squares[i])) / n
-        if np.isfinite(error) and error > 1e-12:
-            z = (weight - listed) / error
+        z = z_score(weight, error, listed)
         yield AgeRow(AGES[i], int(rows), reward, weight, listed, z)

@@ -9,6 +9,7 @@ import numpy as np
 
 from piwo.evaluation.segments import MOST_SEGMENTS, segment_counts, segments_from
 from piwo.health.rows import PositionRow
+from piwo.intervals.weight_sums import z_score
 from piwo.logs.log import Log
 from piwo.logs.periods import Splitting
 from piwo.logs.position_ranges import PositionRanges
@@ -85,9 +86,7 @@ def _row(
     plain = log.columns.unit is None
     if plain and n > 1 and np.isfinite(state.weight2):
         error = float(np.sqrt(max(0.0, state.weight2 / n - mean * mean) / (n - 1)))
-        # Weights that are equal but for rounding have no spread.
-        if error > 1e-12 * mean:
-            z = (mean - 1.0) / error
+        z = z_score(mean, error)
     if plain:
         reward_z = _reward_z(state, total)
     reward = log.value(float(state.reward.sum()) / n)

@@ -213,6 +213,8 @@ class Health(Record):
     """The true one is between half of it and twice as much."""
     mean_weight: float
     mean_weight_z: float | None
+    """As in `piwo.Evaluation`: None also for a mean within 1/1000 of 1 that is many standard errors
+    away, as of rounded propensities."""
     max_weight: float
     ess: float | None
     """Effective sample size (sum w)^2 / sum w^2; None if all weights are 0 or one is beyond

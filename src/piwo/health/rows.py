@@ -33,7 +33,8 @@ class ActionRow:
     standard_error: float | None
     z: float | None
     """(mean_inverse - 1) / standard_error. If propensities are small, chance may bring it far below
-    0."""
+    0. None if it cannot be computed, or is 4 or more from a difference of at most 1/1000, as of
+    rounded propensities; so are those of other tables."""
     p: float | None
     """p-value of "its propensities are not too small", corrected for the count of actions; or
     None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from piwo.evaluation.low_weights import FAR, far_below, low_weight_text
+from piwo.evaluation.low_weights import far_below, low_weight_text
 from piwo.evaluation.notes import copies_note, logger_note
 from piwo.health.record import (
     Health,
@@ -16,6 +16,7 @@ from piwo.health.record import (
     position_text,
 )
 from piwo.health.rows import ActionRow, ContextGap, HeavyRow
+from piwo.intervals.weight_sums import FAR
 from piwo.logs.unit_columns import UnitColumn
 from piwo.messages import argument, rendered
 from piwo.visible import number, p_value, percent

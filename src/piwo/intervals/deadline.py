@@ -14,6 +14,7 @@ from piwo.bounds import deadline
 from piwo.bounds.mixture import planned_size
 from piwo.intervals.control_variate import ControlVariateInterval, Quantity
 from piwo.intervals.method import Evidence, IntervalMethod
+from piwo.intervals.weight_sums import ROUNDING
 from piwo.logs.batch import Floats
 from piwo.logs.log import Log
 from piwo.messages import Note
@@ -167,6 +168,9 @@ class DeadlineInterval(ControlVariateInterval):
     def sees_sorted_rows(self, evidence: Evidence, *, one_sided: bool = False) -> bool:
         """Whether a quantity lies at one end of the file; see `piwo.bounds.deadline.use_of`.
 
+        A quantity that is nearly constant does not: its order in the file is that of the rounding
+        of propensities, and its bound hardly differs without bets on blocks.
+
         Args:
             evidence: the sums.
             one_sided: whether only lower bounds are stated, so that losses do not matter.
@@ -174,7 +178,10 @@ class DeadlineInterval(ControlVariateInterval):
         whats: tuple[Quantity, ...] = ("value",)
         if evidence.bounded:
             whats = ("value", "improvement") if one_sided else ("value", "loss", "improvement")
-        return any(plain_blocks(evidence.state, what).use == "lost" for what in whats)
+        return any(
+            blocks.use == "lost" and not _nearly_constant(blocks)
+            for blocks in (plain_blocks(evidence.state, what) for what in whats)
+        )
 
     def _pooled(
         self,
@@ -256,6 +263,16 @@ def plain_blocks(state: PolicyState, what: Quantity | Literal["weight"]) -> dead
     placed = state.blocks
     forms = [getattr(placed, what)]
     return blocks_of(placed.rows, forms, (0.0,), placed.trend(what), placed.numbers)
+
+
+def _nearly_constant(blocks: deadline.Blocks) -> bool:
+    """Return whether the standard deviation of Y is at most a thousandth of its mean."""
+    n, total = float(blocks.rows.sum()), float(blocks.total[0].sum())
+    if not total > 0.0:
+        return False
+    # E Y^2 / (E Y)^2 - 1, the square of the ratio
+    excess = float(blocks.squares[0].sum()) / total * (n / total) - 1.0
+    return excess <= ROUNDING**2
 
 
 def plain_bets(
