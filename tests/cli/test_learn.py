@@ -626,3 +626,36 @@ def test_learn_says_on_which_rows_its_numbers_rest(piwo, learnable, roles, tmp_p
     ran = piwo("learn", learnable, *roles, *CONTEXT, "--out", tmp_path / "p.piwo")
     (line,) = [x for x in ran.out.splitlines() if x.startswith("  estimates in the table are from")]
     assert "both parts, each judging what was learned on the other" in line
+
+
+def test_the_next_line_of_features_by_row_names_their_column(piwo, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    with (tmp_path / "log.jsonl").open("w", encoding="utf-8") as lines:
+        for _ in range(2000):
+            hunger, prices, k = float(rng.choice([-1, 1])), rng.normal(size=2), rng.integers(2)
+            row = {
+                "hunger": hunger,
+                "could": ["soup", "tea"],
+                "offers": [{"price": x} for x in prices.tolist()],
+                "action": ["soup", "tea"][k],
+                "propensity": 0.5,
+                "reward": int(hunger * prices[k] < 0),
+            }
+            lines.write(json.dumps(row) + "\n")
+    words = ["log.jsonl", "--eligible", "could", "--items", "offers"]
+    out = tmp_path / "p.piwo"
+    learning = ["--context", "hunger", "--oracle", "joint-ridge", "--out", out, "--gate"]
+    done = piwo("learn", *words, *learning)
+    assert done.code == 0
+    following = done.out.splitlines()[-1].removeprefix("next: piwo ").split()
+    assert following == ["policy", "act", str(out), *words, "--epsilon", "0.05"]
+    assert piwo(*following).code == 0
+    message = "features of items that change by row"
+    for without in (
+        ["policy", "act", out, "log.jsonl", "--eligible", "could"],
+        ["evaluate", *words[:3], "--context", "hunger", "--policy", out],
+    ):
+        done = piwo(*without)
+        assert done.code == 2
+        assert message in done.err
+        assert "(--items, next to --eligible)" in done.err

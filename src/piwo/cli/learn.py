@@ -101,7 +101,7 @@ def learn(
     # What is not proved better is shown, rather than run.
     proved = bool(certificate.certified) and report.stays is None and not report.in_sample
     closing = after_learn(
-        out, log[0], columns.eligible, learner.policy_, saved, refused=refused, proved=proved
+        out, log[0], rows.columns, learner.policy_, saved, refused=refused, proved=proved
     )
     result = None
     if gate:

@@ -36,6 +36,7 @@ from piwo.errors import UsageError
 from piwo.evaluation import WatchHistory, WatchLook
 from piwo.evaluation.watch import Watch
 from piwo.files import locked
+from piwo.logs.columns import Columns
 from piwo.policies import Policy
 from piwo.report import write_looks
 from piwo.visible import number, table, visible
@@ -92,6 +93,8 @@ class _Others:
 
     policies: PolicyOptions
     columns: LogOptions
+    read: Columns = Columns()
+    """The columns of the log, as they were read."""
 
 
 def monitor(
@@ -170,7 +173,7 @@ def monitor(
         again.append("--all-new")
     if html is not None:
         again += ["--html", str(html)]
-    following = _next_lines(history, state, log, again, _Others(policies, columns))
+    following = _next_lines(history, state, log, again, _Others(policies, columns, rows.columns))
     return _answer(history, {**facts, **_facts(history, units)}, html, units, following)
 
 
@@ -341,7 +344,7 @@ def _next_lines(
         best = history.best or history.certified[0]
         run = f"run {best}, keep exploring a little, and log the propensities"
         if log and Path(best).is_file():
-            return next_lines(acting(Path(best), log[0], others.columns.eligible), run)
+            return next_lines(acting(Path(best), log[0], others.read), run)
         if not log:
             return next_lines(look, f"{run}; or look again with the log when new rows have come")
         return next_lines(look, f"{run}; or look again, at no cost, when new rows have come")

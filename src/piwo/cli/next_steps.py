@@ -14,6 +14,7 @@ from piwo.errors import FileError
 from piwo.evaluation import Evaluation
 from piwo.health.record import Health, policy_text
 from piwo.health.rules import FEWEST
+from piwo.logs.columns import Columns
 from piwo.logs.items import has_items
 from piwo.logs.log import Log
 from piwo.logs.served import is_served
@@ -212,7 +213,7 @@ def _short(names: Sequence[str]) -> list[str]:
 def after_learn(
     out: Path,
     log: str,
-    eligible: str | None,
+    columns: Columns,
     policy: Policy,
     saved: str,
     *,
@@ -224,7 +225,7 @@ def after_learn(
     Args:
         out: the file.
         log: the first of the inputs, as it was typed.
-        eligible: its column of eligible actions.
+        columns: its columns, as they were read.
         policy: the one that was learned.
         saved: the line on the file, for a policy that the gate did not refuse.
         refused: whether the gate refused it.
@@ -241,16 +242,16 @@ def after_learn(
         return [f"no policy was certified better; keep the current one ({records})", "", *show]
     if not proved:
         return [saved, "", *show]
-    return [saved, "", *next_lines(acting(out, log, eligible))]
+    return [saved, "", *next_lines(acting(out, log, columns))]
 
 
-def acting(policy: Path, log: str, eligible: str | None) -> list[str]:
+def acting(policy: Path, log: str, columns: Columns) -> list[str]:
     """Return the command that decides with a policy and explores; else the one that shows it.
 
     Args:
         policy: its file.
         log: the first of the inputs, as it was typed.
-        eligible: its column of eligible actions.
+        columns: its columns, as they were read.
     """
     if is_served(log):
         folder = without_secrets(log).rstrip("/\\")
@@ -260,8 +261,11 @@ def acting(policy: Path, log: str, eligible: str | None) -> list[str]:
     if log.startswith("spark:") or not _is_table(log):
         return ["piwo", "policy", "show", str(policy)]
     act = ["piwo", "policy", "act", str(policy), without_secrets(log)]
-    if eligible is not None:
-        act += ["--eligible", eligible]
+    if columns.eligible is not None:
+        act += ["--eligible", columns.eligible]
+    # Features inside the log change by row; those of a file are in the policy.
+    if columns.item_features is not None:
+        act += ["--items", columns.item_features]
     return [*act, "--epsilon", "0.05"]
 
 

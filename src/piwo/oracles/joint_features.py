@@ -124,7 +124,7 @@ def joint_policy(weights: Floats, items: ItemTable, log: Log) -> JointLinear:
     """Return the policy of the scores (1, x)'M (z_a - center) / scale, M (d + 1, f) weights."""
     table = items.table * items.scale + items.center
     own = weights / items.scale
-    model = JointModel(own[1:], own[0], table, items.features, items.label)
+    model = JointModel(own[1:], own[0], table, items.features, items.label, items.inline)
     return JointLinear(model, log.actions, log.features)
 
 

@@ -43,6 +43,8 @@ class JointModel:
         features: how columns of items become such a table; None: the policy acts on these items
             alone.
         label: the column of labels in tables of items.
+        by_row: whether it was learned from features that change by row (inside the log): the table
+            then has means, and policies act only on rows that bring the features of their items.
 
     Raises:
         UsageError: for other shapes, NaN or infinite numbers.
@@ -56,9 +58,15 @@ class JointModel:
     table: Any
     features: Features | None = None
     label: str = "action"
+    by_row: bool = False
 
     def __post_init__(self) -> None:
         check_kind("features", self.features, (Features, type(None)))
+        if self.by_row and self.features is None:
+            raise UsageError(
+                f"{argument('by_row')} is True, but {argument('features')} is None, so that rows "
+                "cannot bring the features of their items; give both"
+            )
         for name in ("cross", "item", "table"):
             array = numbers(name, getattr(self, name)).copy()
             if not np.isfinite(array).all():
@@ -109,7 +117,7 @@ class JointModel:
             rows = actions.positions_in(own)
             known = self.table[np.maximum(rows, 0)]
             return replace(self, table=np.where(rows[:, None] < 0, self.table.mean(axis=0), known))
-        return replace(self, table=encoded(actions.items, self.features))
+        return replace(self, table=encoded(actions.items, self.features), by_row=False)
 
     def scores(self, context: Floats, eligible: Eligible) -> Floats:
         """Return s(x, a) of pairs that bring their own features, (m,)."""
@@ -124,6 +132,8 @@ class JointModel:
         if self.features is not None:
             spec = self.features.to_spec()
         known = {"item_features": spec, "item_label": self.label, **parameters}
+        if self.by_row:
+            known["item_by_row"] = True
         arrays = {"cross": self.cross, "item": self.item, "items": self.table}
         return State(actions, features, known, arrays)
 
@@ -139,6 +149,8 @@ class JointModel:
             state.array("items", len(state.known()), -1),
             features,
             str(state.parameters["item_label"]),
+            # Older files lack it.
+            bool(state.parameters.get("item_by_row", False)),
         )
 
 
@@ -164,6 +176,20 @@ class JointPolicy(Policy):
         known = self.model.features is not None
         return known and eligible is not None and eligible.inline is not None
 
+    def require_table(self) -> None:
+        """Raise if the features of items change by row, so that those of the model are only means.
+
+        Raises:
+            UsageError: with what to give.
+        """
+        if self.model.by_row:
+            raise UsageError(
+                f"the {self.kind} policy was learned from features of items that change by row, "
+                "and here the rows have none, so what it would choose is unknown; name their "
+                f"column ({argument('items')}, next to {argument('eligible')}), also when the log "
+                "is read"
+            )
+
     def onto(self, actions: Actions) -> Policy:
         """Return the policy over a log's items, if their features are known; else as `aligned`."""
         inline = actions.items is not None and actions.items.inline
@@ -178,16 +204,21 @@ class JointPolicy(Policy):
 class _ByItem(JointPolicy):
     """In each item's own coefficients the policy is a linear one, `by_item`."""
 
-    by_item: LinearGreedy | LinearSoftmax
+    _by_item: LinearGreedy | LinearSoftmax
 
     def _set(self, model: JointModel, by_item: LinearGreedy | LinearSoftmax) -> None:
-        self.model, self.by_item = model, by_item
+        self.model, self._by_item = model, by_item
         self.listed, self.features, self.width = by_item.listed, by_item.features, by_item.width
         self.item_features, self.item_label = model.features, model.label
 
     def context(self, X: Any) -> Floats | None:
         """Return the context matrix; a float64 matrix of the right width as it is."""
-        return self.by_item.context(X)
+        return self._by_item.context(X)
+
+    @property
+    @abstractmethod
+    def by_item(self) -> LinearGreedy | LinearSoftmax:
+        """The linear policy; an error if the features of items change by row."""
 
     @abstractmethod
     def among(self, scores: Floats, eligible: Eligible) -> Floats:
@@ -226,7 +257,13 @@ class JointLinear(_ByItem, DeterministicPolicy):
     """
 
     kind: ClassVar[str] = "joint-linear"
-    by_item: LinearGreedy
+    _by_item: LinearGreedy
+
+    @property
+    def by_item(self) -> LinearGreedy:
+        """The linear policy; an error if the features of items change by row."""
+        self.require_table()
+        return self._by_item
 
     def __init__(
         self, model: JointModel, actions: ActionList, features: Features | None = None
@@ -285,7 +322,13 @@ class JointSoftmax(_ByItem):
     """
 
     kind: ClassVar[str] = "joint-softmax"
-    by_item: LinearSoftmax
+    _by_item: LinearSoftmax
+
+    @property
+    def by_item(self) -> LinearSoftmax:
+        """The linear policy; an error if the features of items change by row."""
+        self.require_table()
+        return self._by_item
 
     def __init__(
         self,

@@ -151,6 +151,7 @@ class JointTrees(JointPolicy, DeterministicPolicy):
             eligible, of_items = eligible.apart(), self._open(own, self._of_item)
             found = pair_scores(context, eligible, own @ model.cross.T, own @ model.item)
         else:
+            self.require_table()
             of_items = self._table_leaves
             found = pair_scores(context, eligible, self._coef, model.intercept)
         of_rows = self._open(context, self._of_context)
