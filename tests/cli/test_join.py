@@ -60,7 +60,10 @@ def test_times_two_names_and_spans(piwo, tmp_path: Path) -> None:
     assert (found["arrived"], found["mean_low"], found["notes"]) == (1, 3.0, [])
     assert found["until"] == "2026-02-01T00:00:00+00:00"
     assert piwo(*words, "--window", "1d").document["late"] == 1
-    assert "expected a span of time" in piwo(*words, "--window", "36").err
+    for text in ("2 days", "48h", "2880 min"):
+        assert piwo(*words, "--window", text).document["arrived"] == 1
+    message = "--window is 36, expected a span of time such as 48h"
+    assert message in piwo(*words, "--window", "36").err
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ def test_times_two_names_and_spans(piwo, tmp_path: Path) -> None:
         (["--id", "no", "--window", "1"], "the decisions have no column 'no'"),
         (["--id", "id"], "expected --window, how long an outcome counts"),
         (["--window", "1"], "expected --id, the column of ids"),
-        (["--id", "id", "--window", "soon"], "--window got 'soon', expected a span such as 7d"),
+        (["--id", "id", "--window", "soon"], "--window got 'soon', expected a span such as 48h"),
         (
             ["--id", "id", "--window", "1d"],
             "--window is 1 day, 0:00:00 (a span of time), expected a",

@@ -131,6 +131,31 @@ def test_times_are_those_of_utc_in_any_form(tmp_path: Path) -> None:
     assert made.rows["money_state"].to_pylist() == ["arrived", "open"]
 
 
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [("48h", 48), ("2 days", 48), ("2d", 48), ("90 min", 1.5), ("1.5 hours", 1.5), ("5400s", 1.5)],
+)
+def test_windows_are_texts_too(text: str, hours: float) -> None:
+    shown = {"id": [1, 2], "time": [datetime(2026, 1, 1), datetime(2026, 1, 2)]}
+    came = {
+        "id": [1, 2],
+        "time": [datetime(2026, 1, 1, 1, 30), datetime(2026, 1, 3, 10)],
+        "reward": [1, 1],
+    }
+    options: dict[str, Any] = {"on": "id", "until": date(2026, 2, 1)}
+    made = join(shown, came, window=text, **options)
+    assert counts(made) == counts(join(shown, came, window=timedelta(hours=hours), **options))
+    assert made.arrived == (2 if hours == 48 else 1)
+    assert str(join(SHOWN, CAME, on="id", window="10")) == str(
+        join(SHOWN, CAME, on="id", window=10)
+    )
+    for wrong in ("soon", "1M", "7 fortnights", ".d"):
+        with pytest.raises(UsageError, match="expected a span such as 48h, 7d, 30 min"):
+            join(shown, came, window=wrong, **options)
+    with pytest.raises(UsageError, match="window is 172800, expected a span of time such as 48h"):
+        join(shown, came, window=172800, **options)
+
+
 def test_a_naive_twin_agrees_from_files_and_in_files(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     n, m = 300, 500

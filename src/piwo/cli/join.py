@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,15 +11,11 @@ from cyclopts import Group, Parameter
 
 import piwo
 from piwo.cli.answer import Answer, next_lines
-from piwo.cli.log_options import number_of, range_of
+from piwo.cli.log_options import range_of
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import UsageError
 
-__all__ = ["JoinOptions", "join", "span_of", "time_of"]
-
-_UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-"""Milliseconds of the units of --window."""
-_SPAN = re.compile(r"(-?[0-9.]+)(d|h|ms|m|s)")
+__all__ = ["JoinOptions", "join", "time_of"]
 
 
 @Parameter(name="*", group=Group("Join", sort_key=1))
@@ -37,8 +32,8 @@ class JoinOptions:
     window: Annotated[
         str | None,
         Parameter(
-            help="How long after its decision an outcome counts: 7d, 12h, 30m, 90s; a number for "
-            "times that are numbers.",
+            help="How long after its decision an outcome counts: 48h, 7d, 30min, 90s; a number "
+            "for times that are numbers.",
             show=True,
             allow_leading_hyphen=True,
         ),
@@ -106,7 +101,7 @@ def join(
         decisions,
         outcomes,
         on=_pair(options.on),
-        window=span_of(options.window),
+        window=options.window,
         time=_pair(options.time),
         outcome=options.outcome,
         several=options.several,  # type: ignore[arg-type] # (checked by the library)
@@ -134,31 +129,6 @@ def _pair(text: str) -> str | tuple[str, str]:
     if not comma:
         return text
     return first.strip(), second.strip()
-
-
-def span_of(text: str) -> timedelta | float:
-    """Return the value of --window: a span of time, or a number.
-
-    Raises:
-        UsageError: for other text.
-
-    >>> span_of("36h"), span_of("1.5d"), span_of("10")
-    (datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=1, seconds=43200), 10.0)
-    """
-    found = _SPAN.fullmatch(text)
-    if found is None:
-        try:
-            return float(text)
-        except ValueError:
-            raise UsageError(
-                f"--window got {text!r}, expected a span such as 7d, 12h, 30m, 90s or 500ms, or a "
-                "number"
-            ) from None
-    number = number_of(found[1], "--window")
-    try:
-        return timedelta(milliseconds=number * _UNITS[found[2]])
-    except OverflowError:
-        raise UsageError(f"--window got {text!r}, which is too long; give a shorter one") from None
 
 
 def time_of(text: str | None) -> Any:

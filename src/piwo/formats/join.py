@@ -14,6 +14,7 @@ import pyarrow as pa
 from piwo.checks import check_finite, check_kind, check_path
 from piwo.errors import DataError, UsageError
 from piwo.formats.given_tables import GivenTables
+from piwo.formats.spans import SPANS, span_of
 from piwo.formats.tables import write_tables
 from piwo.logs.options import check_reward_range
 from piwo.messages import Note, argument
@@ -121,7 +122,7 @@ def join(
     outcomes: Any,
     *,
     on: str | tuple[str, str],
-    window: timedelta | float,
+    window: timedelta | float | str,
     time: str | tuple[str, str] = "time",
     outcome: str = "reward",
     several: Several = "first",
@@ -153,8 +154,8 @@ def join(
             decision.
         outcomes: the same, one row an outcome.
         on: the column of the id in both, or a pair of names.
-        window: how long after its decision an outcome counts: a `timedelta` for times, a number for
-            times that are numbers.
+        window: how long after its decision an outcome counts: for times a `timedelta`, or text such
+            as "48h", "7 days" or "30 min"; for times that are numbers a number.
         time: the column of the times in both, or a pair of names.
         outcome: the column of the outcome; the new columns are named after it.
         several: what several outcomes of a decision mean: the "first" counts, the "last", their
@@ -295,16 +296,17 @@ class _Join:
         )
 
     def window_and_until(
-        self, window: timedelta | float, until: datetime | date | float | None
+        self, given: timedelta | float | str, until: datetime | date | float | None
     ) -> tuple[float, float]:
         """Return the width of the window and the end of the outcomes, in the unit of the times."""
+        window = span_of(given, "window") if isinstance(given, str) else given
         is_span = isinstance(window, timedelta)
         if is_span == self.is_number:
-            expected = "a span of time, such as 7 days (a timedelta)"
+            expected = f"a span of time such as {SPANS}, as the times are dates"
             if self.is_number:
                 expected = "a number, in the unit of the times"
-            given = f"{window} (a span of time)" if is_span else repr(window)
-            raise UsageError(f"{argument('window')} is {given}, expected {expected}")
+            got = f"{window} (a span of time)" if is_span else str(given)
+            raise UsageError(f"{argument('window')} is {got}, expected {expected}")
         if isinstance(window, timedelta):
             width: float = _microseconds(window)
         else:
