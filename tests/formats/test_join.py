@@ -136,10 +136,13 @@ def test_times_are_those_of_utc_in_any_form(tmp_path: Path) -> None:
     [("48h", 48), ("2 days", 48), ("2d", 48), ("90 min", 1.5), ("1.5 hours", 1.5), ("5400s", 1.5)],
 )
 def test_windows_are_texts_too(text: str, hours: float) -> None:
-    shown = {"id": [1, 2], "time": [datetime(2026, 1, 1), datetime(2026, 1, 2)]}
+    shown = {
+        "id": [1, 2],
+        "time": [datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)],
+    }
     came = {
         "id": [1, 2],
-        "time": [datetime(2026, 1, 1, 1, 30), datetime(2026, 1, 3, 10)],
+        "time": [datetime(2026, 1, 1, 1, 30, tzinfo=UTC), datetime(2026, 1, 3, 10, tzinfo=UTC)],
         "reward": [1, 1],
     }
     options: dict[str, Any] = {"on": "id", "until": date(2026, 2, 1)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -93,7 +93,7 @@ class _Others:
 
     policies: PolicyOptions
     columns: LogOptions
-    read: Columns = Columns()
+    read: Columns = field(default_factory=Columns)
     """The columns of the log, as they were read."""
 
 
