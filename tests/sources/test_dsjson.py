@@ -571,3 +571,12 @@ def test_numbers_and_text_in_one_place_are_said_once(tmp_path: Path) -> None:
     assert str(one.message).startswith(
         "x (items) holds numbers in all but 1 of 4 entries of c._multi, which hold others, such as"
     )
+
+
+def test_events_that_break_a_rule_are_named_by_their_lines(tmp_path: Path) -> None:
+    sums_to_more = event([1, 2], [0.7, 0.5])
+    path = written(tmp_path / "log.dsjson", "", event([1, 2], [0.5, 0.5]), "{}", sums_to_more)
+    with pytest.warns(PiwoWarning, match="not events"):
+        log = read_dsjson(path)
+    with pytest.raises(DataError, match=r"in 1 row \(.*log\.dsjson, line 4\); such as a sum"):
+        evaluate(log, Uniform(log.actions))

@@ -2,6 +2,8 @@
 the tool's own example files."""
 
 import gzip
+import pickle
+import re
 import warnings
 from itertools import pairwise
 from pathlib import Path
@@ -371,3 +373,39 @@ def test_words_of_a_real_file_are_hashed(shared_data: Path) -> None:
 def test_real_files_of_other_kinds_are_refused(name: str, rule: str, shared_data: Path) -> None:
     with pytest.raises(DataError, match=rule):
         read_vw(shared_data / "vw" / name)
+
+
+@pytest.mark.parametrize("in_memory", [2**28, 1])
+def test_rows_that_break_a_rule_are_named_by_their_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, in_memory: int
+) -> None:
+    """Also of large files, of several files, and where a decision has several lines."""
+    monkeypatch.setattr(spool, "IN_MEMORY", in_memory)
+    one = written(tmp_path / "one.vw", "1:-1:0.5 | x\n| x\n| x\n1:0:1.2 | x\n2:-1:0.5 | x\n")
+    two = written(tmp_path / "two.vw", "2:-1:0.5 | x\n2:-1:1.5 | x\n1:-3:0.5 | x\n")
+    blocks = "shared | x\n| a\n| b\n\nshared | x\n0:-1:{} | a\n| b\n\n"
+    adf = written(tmp_path / "adf.vw", blocks.format(0.5) + blocks.format(1.2))
+    with pytest.warns(PiwoWarning, match="not labeled"):
+        both, by_action = read_vw([one, two]), read_vw(adf)
+    outside = re.escape(f"in 1 row ({two}, line 3); such as 3;")
+    above = re.escape(f"in 2 rows ({one}, line 4; {two}, line 2); prob")
+    for log in (both, pickle.loads(pickle.dumps(both))):
+        with pytest.raises(DataError, match=f"{outside}.*{above}"):
+            evaluate(log, Uniform(log.actions))
+    with pytest.raises(DataError, match=re.escape(f"in 1 row ({adf}, line 13); prob")):
+        evaluate(by_action, Uniform(by_action.actions))
+    many = written(tmp_path / "many.vw", "1:0:1.5 | x\n" * 7)
+    with pytest.raises(DataError, match=re.escape(f"in 7 rows ({many}, line 1; ")) as seen:
+        list(read_vw(many).each_batch())
+    assert "many.vw, line 5; ...); prob" in str(seen.value)
+
+
+def test_files_that_changed_since_have_rows_and_no_lines(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.vw", "1:0:0.5 | x\n1:0:1.5 | x\n")
+    log = read_vw(path)
+    written(path, "| x\n1:0:0.5 | x\n1:0:1.5 | x\n")
+    with pytest.raises(DataError, match=r"in 1 row \(row numbers from 0: 1\)"):
+        list(log.each_batch())
+    path.unlink()
+    with pytest.raises(DataError, match=r"in 1 row \(row numbers from 0: 1\)"):
+        list(log.each_batch())

@@ -10,9 +10,11 @@ import numpy.typing as npt
 
 from piwo.engines.state import State
 from piwo.errors import DataError
+from piwo.sources.lines import RowLines
 from piwo.sources.row_labels import places
+from piwo.sources.source import Source
 
-__all__ = ["Finding", "Findings", "Refused", "merge_findings"]
+__all__ = ["Finding", "Findings", "Refused", "in_lines", "merge_findings"]
 
 _SHOWN = 5
 """Rows that a finding names."""
@@ -30,12 +32,17 @@ class Finding(State):
     fatal: bool = True
     kind: str = ""
     """What callers ask for: "range" of rewards outside the declared range."""
+    lines: tuple[str, ...] = ()
+    """Of text files, instead of the rows, if they are known."""
 
     def __str__(self) -> str:
         count = f"{self.count:,} rows"
         if self.count == 1:
             count = "1 row"
         where = places(self.rows, self.count > len(self.rows))
+        if self.lines:
+            ending = "; ..." if self.count > len(self.lines) else ""
+            where = "; ".join(self.lines) + ending
         return f"column {self.column!r} {self.rule} in {count} ({where}); {self.advice}"
 
     def merge(self, other: Finding) -> Finding:
@@ -66,6 +73,30 @@ def merge_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
             one = merged[key].merge(one)  # noqa: PLW2901 - the finding of all rows so far
         merged[key] = one
     return tuple(merged.values())
+
+
+def in_lines(findings: Iterable[Finding], source: Source) -> list[Finding]:
+    """Return findings that name the lines of the files, if the source knows them.
+
+    Args:
+        findings: of rows of the source.
+        source: such as that of a text file of Vowpal Wabbit, which has lines that are not rows.
+
+    >>> import pyarrow as pa
+    >>> from piwo.sources.table import TableSource
+    >>> in_lines([], TableSource(pa.table({"x": [1]})))
+    []
+    """
+    findings = list(findings)
+    lines: RowLines | None = getattr(source, "lines", None)
+    if lines is None:
+        return findings
+    found = lines.of({row for one in findings for row in one.rows})
+    named = []
+    for one in findings:
+        where = tuple(found[row] for row in one.rows if row in found)
+        named.append(replace(one, lines=where))
+    return named
 
 
 class Findings:

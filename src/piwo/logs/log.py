@@ -19,7 +19,7 @@ from piwo.logs.column_names import refuse_unknown
 from piwo.logs.columns import ARRAYS, Arrays, Columns
 from piwo.logs.encoding import DEFAULT_ENCODING, Encoding, Missing, learn_features
 from piwo.logs.features import Features
-from piwo.logs.findings import Finding, Refused
+from piwo.logs.findings import Finding, Refused, in_lines
 from piwo.logs.first_pass import validated, with_unread
 from piwo.logs.log_text import log_text
 from piwo.logs.options import Logger, ReadOptions, check_logger, check_reward_range, check_roles
@@ -748,7 +748,7 @@ class Log:
             return replace(self, selector=None).counted(refused)
         columns = self.wanted(context=True, propensities=True)
         found = fold(self.source, columns, FindRefused(replace(self.reader(), by_unit=False)))
-        every = Refused(found or refused.findings)
+        every = Refused(in_lines(found or refused.findings, self.source))
         wrong = DataError(str(every))
         wrong.kinds = every.kinds
         return wrong

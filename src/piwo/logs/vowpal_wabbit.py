@@ -191,7 +191,8 @@ def read_vw(
             action, named as those of `context`: "a/id" for `|a id=tea` or `|a id:7`.
 
     Returns:
-        A `Log` with the propensity of the action taken; row numbers count labeled decisions.
+        A `Log` with the propensity of the action taken; row numbers count labeled decisions, and
+        errors about rows name their lines.
 
     Raises:
         DataError: for lines that break a rule, with their numbers, and for files without decisions.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from piwo.sources.action_names import NAMES, Names, are_whole, name_columns, nam
 from piwo.sources.dsjson_entries import ENTRIES, Entries
 from piwo.sources.dsjson_lines import EVENT_ID, EventLines, Layout, pointer_of, typed
 from piwo.sources.dsjson_values import NUMBERS, ValueCounts
+from piwo.sources.lines import RowLines
 from piwo.sources.query import quoted
 from piwo.sources.source import Fragment, Source
 from piwo.sources.spool import spooled
@@ -205,12 +207,22 @@ def dsjson_source(
     raw = spooled(events, events.columns)
     # What a column holds is known when all events were read.
     columns = _Columns(raw, events)
-    made = spooled(columns, columns.names, skipped=lines.skipped)
+    of_rows = RowLines(tuple(files), partial(_numbers, lines.layout, skip_broken))
+    made = spooled(columns, columns.names, skipped=lines.skipped, lines=of_rows)
     if isinstance(made, TableSource):
         # Batches are cut anew, as those of many small files would be small.
         made = replace(made, table=made.table.combine_chunks())
     found = None if events.names is None else columns.labels
     return Decisions(made, events.count, events.changing, events.entries.differing, found)
+
+
+def _numbers(
+    layout: Layout, skip_broken: bool, files: tuple[str, ...]
+) -> Iterator[tuple[str, int]]:
+    """Yield the file and the line of each event."""
+    for file, events in EventLines(files, (), layout, skip_broken).tables():
+        for number in events["number"].to_pylist():
+            yield file, number
 
 
 class _Events:

@@ -87,7 +87,7 @@ class EventLines:
         """Whether an event has a `pdrop` above 0."""
         self.identified = True
         """Whether every event has an id."""
-        self._layout, self._skip_broken = layout, skip_broken
+        self.layout, self._skip_broken = layout, skip_broken
         self._connection = duckdb.connect()
 
     @property
@@ -203,7 +203,7 @@ class EventLines:
     @cached_property
     def _query(self) -> str:
         """The query over the lines of a piece, `chunk`."""
-        layout = self._layout
+        layout = self.layout
         places = _places(self.context, layout.fields)
         rules = _twice_rules(places)
         objects = _objects(layout)
@@ -229,7 +229,7 @@ class EventLines:
 
     @property
     def _kind(self) -> str:
-        skip = self._layout.type_of("_skipLearn")
+        skip = self.layout.type_of("_skipLearn")
         return f"""
             case when regexp_full_match(line, '\\s*') then 'blank'
                  when not regexp_matches(line, '^\\s*\\{{') then 'not JSON'
@@ -237,7 +237,7 @@ class EventLines:
                  when {skip} = 'BOOLEAN' and e._skipLearn
                       and len(list_filter(keys[1], lambda k: k = '_skipLearn')) = 1
                       then 'skip-learn'
-                 else coalesce({self._layout.unusable}, 'event') end
+                 else coalesce({self.layout.unusable}, 'event') end
         """
 
 

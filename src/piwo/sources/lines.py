@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from piwo.errors import DataError, FileError
 from piwo.sources.gzip_files import opened
+from piwo.sources.paths import states_of_files
 
-__all__ = ["BrokenLineError", "Faults", "lines_of", "number_of"]
+__all__ = ["BrokenLineError", "Faults", "RowLines", "lines_of", "number_of"]
 
 _CHUNK = 1 << 24
 """Bytes of a file that are read at once."""
@@ -73,6 +75,51 @@ def _text(data: bytes, path: str, number: int) -> str:
         raise DataError(
             f"{path!r}, line {line}: not UTF-8 ({cause.reason}); convert the file to UTF-8"
         ) from None
+
+
+@dataclass(frozen=True)
+class RowLines:
+    """The lines that rows were read from, found by reading the files once more.
+
+    Args:
+        files: their paths.
+        numbered: yields the file and the line of each row, in order, from these paths.
+
+    >>> with open("one.vw", "w") as file:
+    ...     print("1:0:0.5 | a", file=file)
+    >>> RowLines(("one.vw",), lambda files: ((file, 1) for file in files)).of([0])
+    {0: 'one.vw, line 1'}
+    """
+
+    files: tuple[str, ...]
+    numbered: Callable[[tuple[str, ...]], Iterator[tuple[str, int]]]
+    _states: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_states", self._now())
+
+    def of(self, rows: Collection[int]) -> dict[int, str]:
+        """Return the file and line of some rows; nothing if the files have changed since.
+
+        Args:
+            rows: their numbers, from 0.
+        """
+        found: dict[int, str] = {}
+        if self._states is None or self._now() != self._states:
+            return found
+        last = max(rows, default=-1)
+        for row, (file, number) in enumerate(self.numbered(self.files)):
+            if row in rows:
+                found[row] = f"{file}, line {number}"
+            if row >= last:
+                break
+        return found
+
+    def _now(self) -> Any:
+        try:
+            return states_of_files(self.files)
+        except OSError:
+            return None
 
 
 class Faults:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from piwo.errors import DataError, FileError
 from piwo.sources.addresses import name_of, shown
 from piwo.sources.hive import hive_options, partitions_of
+from piwo.sources.lines import RowLines
 from piwo.sources.names import readable
 from piwo.sources.paths import states_of_files
 from piwo.sources.query import QuerySource, file_list, quoted
@@ -180,6 +181,8 @@ class ParquetSource:
         self.folder: object = None
         # How many lines of the files that its rows were copied from are not rows, by reason.
         self.skipped: Mapping[str, int] = {}
+        # Where in these files its rows are; None: not known.
+        self.lines: RowLines | None = None
         # The files that its rows were copied from, by which they are known; none: no copies.
         self.copied_from: tuple[str, ...] = ()
         self.paths = tuple(paths)

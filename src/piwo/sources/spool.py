@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from piwo.errors import DataError, FileError
+from piwo.sources.lines import RowLines
 from piwo.sources.parquet import ParquetSource
 from piwo.sources.source import BATCH_ROWS, Fragment, Source
 from piwo.sources.table import TableSource
@@ -40,6 +41,7 @@ def spooled(
     columns: Sequence[str],
     in_memory: int | None = None,
     skipped: Mapping[str, int] | None = None,
+    lines: RowLines | None = None,
 ) -> Source:
     """Return a copy of a source, read in one pass, with the same rows and order at every pass.
 
@@ -51,6 +53,7 @@ def spooled(
         columns: those that are copied.
         in_memory: bytes up to which the rows stay in memory; None: `IN_MEMORY`.
         skipped: how many lines are not rows, by reason, complete when the rows are read.
+        lines: of the files, of each row.
 
     Raises:
         DataError: if there are no rows.
@@ -70,13 +73,13 @@ def spooled(
         size += record.nbytes
         if size > in_memory:
             copy = _on_disk(source, held, records)
-            copy.skipped = skipped or {}
+            copy.skipped, copy.lines = skipped or {}, lines
             return copy
     if not held:
         raise DataError(f"no rows in {source.name}, expected at least one logged decision")
     # what is not a source is read from files, once
     named = not isinstance(source, Source)
-    return TableSource(pa.Table.from_batches(held), source.name, skipped or {}, named)
+    return TableSource(pa.Table.from_batches(held), source.name, skipped or {}, named, lines)
 
 
 def _on_disk(

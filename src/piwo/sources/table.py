@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from piwo.sources.lines import RowLines
 from piwo.sources.source import BATCH_ROWS, Fragment, Source, batches_of, fragment_rows
 
 __all__ = ["TableSource", "has_name"]
@@ -35,12 +36,14 @@ class TableSource:
         name: of the source in messages.
         skipped: how many lines of the files that it was read from are not rows, by reason.
         named: whether the name is that of files: a data frame has no name of its own.
+        lines: where in these files its rows are; None: not known.
     """
 
     table: pa.Table
     name: str = "the data frame"
     skipped: Mapping[str, int] = field(default_factory=dict)
     named: bool = False
+    lines: RowLines | None = field(default=None, compare=False)
     steady: ClassVar[bool] = True
 
     @property

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
@@ -16,7 +17,7 @@ from piwo.errors import DataError, UsageError
 from piwo.messages import argument
 from piwo.sources.action_names import NamedColumns, Names
 from piwo.sources.addresses import name_of
-from piwo.sources.lines import BrokenLineError, Faults, lines_of, number_of
+from piwo.sources.lines import BrokenLineError, Faults, RowLines, lines_of, number_of
 from piwo.sources.source import Fragment, Source, rows_within
 from piwo.sources.spool import spooled
 from piwo.sources.table import TableSource
@@ -126,11 +127,12 @@ def vw_source(
     features = FeatureColumns(tuple(context), places, hash_size)
     of_items = FeatureColumns(tuple(items), places, hash_size)
     rows = _Rows(tuple(files), kind, labels, features, of_items, name_of_line, names)
-    source = spooled(rows, rows.columns, skipped=rows.counts)
+    lines = RowLines(rows.files, partial(_numbers, kind, labels))
+    source = spooled(rows, rows.columns, skipped=rows.counts, lines=lines)
     if names is not None:
         # Whether names are numbers is known when all were read.
         typed = NamedColumns(source, names)
-        source = spooled(typed, rows.columns, skipped=rows.counts)
+        source = spooled(typed, rows.columns, skipped=rows.counts, lines=lines)
     changing = rows.changing or bool(items)
     if rows.changing and rows.unlisted:
         raise DataError(
@@ -235,10 +237,9 @@ class _Rows:
 
     def _decisions(self) -> Iterator[_Label]:
         """Yield the label of each decision, whose context was taken in."""
-        decisions = self._of_lines if self.kind == "cb" else self._of_blocks
         any_found = False
         for file in self.files:
-            for number, label, texts, lines in decisions(file):
+            for number, label, texts, lines in self.decisions(file):
                 try:
                     self.context.add(texts)
                     for line in lines:
@@ -254,6 +255,10 @@ class _Rows:
                 f"no rows in {self.name!r}: no line has a label action:cost:probability "
                 f"(left out: {counted or 0})"
             )
+
+    def decisions(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str], Sequence[str]]]:
+        """Yield the line number, label, features and action lines of each labeled decision."""
+        return self._of_lines(file) if self.kind == "cb" else self._of_blocks(file)
 
     def _of_lines(self, file: str) -> Iterator[tuple[int, _Label, Sequence[str], Sequence[str]]]:
         """Yield the line number, label and features of each labeled line (`--cb`)."""
@@ -406,6 +411,17 @@ class _Rows:
             arrays.append(pa.ListArray.from_arrays(ends, objects))
         arrays += self.context.taken()
         return pa.RecordBatch.from_arrays(arrays, names=list(self.columns))
+
+
+def _numbers(
+    kind: VwKind, labels: Sequence[Any] | None, files: tuple[str, ...]
+) -> Iterator[tuple[str, int]]:
+    """Yield the file and the first line of each labeled decision."""
+    nothing = FeatureColumns((), lambda _column, _features: ((), ()), 0)
+    rows = _Rows(files, kind, labels, nothing, nothing, None, None)
+    for file in files:
+        for number, *_ in rows.decisions(file):
+            yield file, number
 
 
 def numbered_lines(path: str, last: str | None = None) -> Iterator[tuple[int, str]]:
