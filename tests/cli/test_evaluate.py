@@ -426,6 +426,8 @@ def test_the_next_line_names_the_columns_that_may_be_context(piwo, tmp_path: Pat
     table = {"action": rng.choice(["a", "b"], 400), "reward": rng.integers(0, 2, 400)}
     more = {"the hour": rng.integers(0, 24, 400), "x_0": rng.random(400), "x_1": rng.random(400)}
     log = tmp_path / "log.parquet"
+    # ids and times are known before the decision, too, and tell nothing of a new one
+    more |= {"order_id": np.arange(400), "ts": np.arange(400)}
     pq.write_table(pa.table({**table, "propensity": np.full(400, 0.5), **more}), log)
     done = piwo("evaluate", log, "--policy", "uniform")
     assert "known before the decision" in done.why

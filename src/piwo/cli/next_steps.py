@@ -34,6 +34,8 @@ __all__ = [
 
 KNOWN_BEFORE = "of these columns, keep those that are known before the decision"
 """On columns without a role that a command proposes as context."""
+_OF_ROWS = re.compile(r"(^|_)(id|uuid|key|ts|time|timestamp|date|datetime)$", re.IGNORECASE)
+"""Names of ids and times: known before the decision, and no context."""
 
 
 def after_check(
@@ -132,7 +134,7 @@ def _learning(rows: Log, log: list[str], columns: LogOptions) -> list[str]:
         if not context:
             return next_lines(
                 ["piwo", "learn", "--help"],
-                "to learn, log context: columns known before the decision (this log has none)",
+                "to learn, log context: columns known before the decision, and name them",
             )
         words += ["--context", context]
         before = KNOWN_BEFORE
@@ -179,8 +181,12 @@ def free_columns(names: Iterable[str], taken: Collection[str | None]) -> str:
     Args:
         names: all columns.
         taken: those with a role.
+
+    >>> free_columns(["id", "user_id", "hour", "shop", "ts", "reward"], {"reward"})
+    'hour,shop'
     """
-    return ",".join(_short([name for name in names if name not in taken]))
+    found = [name for name in names if name not in taken and not _OF_ROWS.search(name)]
+    return ",".join(_short(found))
 
 
 def _joined(reward: str) -> list[str]:
