@@ -77,8 +77,7 @@ def plot_config() -> Any:
     alt = altair()
     return alt.Config(
         font=_FONTS,
-        # room on the left for labels in wider letters, where none of the fonts is there
-        padding={"left": 16, "top": 4, "right": 8, "bottom": 4},
+        padding=4,
         # the figure as a whole has a text; one for each mark would be most of a file
         aria=False,
         background="white",
@@ -97,7 +96,6 @@ def plot_config() -> Any:
             tickColor="#888",
             labelBound=False,
         ),
-        axisY=alt.AxisConfig(titlePadding=10),
         legend=alt.LegendConfig(
             labelFontSize=_FONT,
             titleFontSize=_FONT,
@@ -133,6 +131,9 @@ def finished(chart: Any, title: str, subtitle: Sequence[str], description: str) 
         offset=10,
     )
     config = plot_config()
+    # room on the left for labels in wider letters, where none of the fonts is there
+    config.padding = {"left": 16, "top": 4, "right": 8, "bottom": 4}
+    config.axisY = altair().AxisConfig(titlePadding=10)
     # labels are below their ticks, at the ends of an axis too
     config.axis.labelFlush = False
     return chart.properties(title=heading, description=visible(description), config=config)
