@@ -50,10 +50,23 @@ def test_each_command_proposes_one_that_runs(piwo: Command, files: Path) -> None
     assert all(int(row.split(",")[0]) in some for row, some in zip(rows, could, strict=True))
 
 
+def test_features_inside_the_log_are_proposed(piwo: Command, files: Path, tmp_path: Path) -> None:
+    table = pq.read_table(files / "log.parquet")
+    offers = [[{"price": float(label)} for label in row] for row in table["eligible"].to_pylist()]
+    pq.write_table(table.append_column("offers", pa.array(offers)), tmp_path / "inside.parquet")
+    ran = piwo(
+        "evaluate", tmp_path / "inside.parquet", "--eligible", "eligible", "--policy", "uniform"
+    )
+    words = " ".join(ran.next)
+    assert "--items offers" in words
+    assert "offers" not in words.split("--context")[1]
+    assert piwo(*ran.next).code == 0
+
+
 def test_without_items_the_next_step_is_to_give_them(piwo: Command, files: Path) -> None:
     ran = piwo("evaluate", files / "log.parquet", "--eligible", "eligible", "--policy", "uniform")
     assert ran.next == ["learn", "--help"]
-    assert ran.why == "to learn from changing actions, give their features (--items FILE)"
+    assert ran.why.startswith("to learn from changing actions, give their features: --items FILE")
     assert piwo(*ran.next).code == 0
     words = ["learn", files / "log.parquet", "--eligible", "eligible", "--out", "p.piwo"]
     ran = piwo(*words, "--context", "x*")

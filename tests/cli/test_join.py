@@ -48,6 +48,20 @@ def test_text_says_the_counts_and_what_comes_next(piwo, tables) -> None:
     assert "mean reward from 0.5 to 0.5" in ran.out
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_the_next_command_names_what_the_log_calls_otherwise(piwo, tables, ending: str) -> None:
+    shown, came = tables
+    shown.write_text(SHOWN.replace("action,propensity", "offer,p"))
+    out = f"j.{ending}"
+    ran = piwo("join", shown, came, "--id", "id", "--window", "10", "--out", out)
+    assert ran.next == ["check", "--help"]
+    assert ran.why == (
+        f"to check {out}, name its columns of the action (--action) and of its probability "
+        "(--propensity)"
+    )
+    assert piwo(*ran.next).code == 0
+
+
 def test_times_two_names_and_spans(piwo, tmp_path: Path) -> None:
     shown = {"id": "a", "time": "2026-01-01T00:00:00", "action": "x"}
     came = {"key": "a", "at": "2026-01-02T11:00:00", "clicks": 3}

@@ -14,6 +14,8 @@ from piwo.cli.answer import Answer, next_lines
 from piwo.cli.log_options import range_of
 from piwo.cli.shared_options import DEFAULT_OUTPUT, OutputOptions
 from piwo.errors import UsageError
+from piwo.formats.join import Joined
+from piwo.logs.source_of import contexts_of
 
 __all__ = ["JoinOptions", "join", "time_of"]
 
@@ -110,6 +112,24 @@ def join(
         reward_range=range_of(options.reward_range, "--reward-range"),
         out=out,
     )
+    return Answer(
+        "\n".join(
+            [f"{made}\nwrote {made.decisions:,} rows to {out}\n", *_next(made, out, options)]
+        ),
+        {"out": str(out), **made.to_dict()},
+    )
+
+
+def _next(made: Joined, out: Path, options: JoinOptions) -> list[str]:
+    """Return the check of what was made, or what the command lacks."""
+    names = contexts_of([str(out)], {}).schema.names
+    roles = {"the action (--action)": "action", "its probability (--propensity)": "propensity"}
+    lacking = [what for what, name in roles.items() if name not in names]
+    if lacking:
+        return next_lines(
+            ["piwo", "check", "--help"],
+            f"to check {out}, name its columns of {' and of '.join(lacking)}",
+        )
     words = ["piwo", "check", str(out)]
     if options.outcome != "reward":
         words += ["--reward", options.outcome]
@@ -117,10 +137,7 @@ def join(
         words.append(f"--reward-range={options.reward_range}")
     if made.open:
         words += ["--where", f"{options.outcome}_closed"]
-    return Answer(
-        "\n".join([f"{made}\nwrote {made.decisions:,} rows to {out}\n", *next_lines(words)]),
-        {"out": str(out), **made.to_dict()},
-    )
+    return next_lines(words)
 
 
 def _pair(text: str) -> str | tuple[str, str]:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+
 from piwo.cli.answer import next_lines
 from piwo.cli.log_options import LogOptions
 from piwo.cli.settings import settings_of
@@ -120,14 +122,19 @@ def _learning(rows: Log, log: list[str], columns: LogOptions) -> list[str]:
     """Return the command that learns, or what it lacks."""
     # A folder that `piwo serve` writes says itself what is eligible, and what is context.
     if rows.columns.eligible is not None and not has_items(rows):
-        return next_lines(
-            ["piwo", "learn", "--help"],
-            "to learn from changing actions, give their features (--items FILE)",
-        )
+        objects = _objects(rows)
+        if not objects:
+            return next_lines(
+                ["piwo", "learn", "--help"],
+                "to learn from changing actions, give their features: --items FILE, or a column of "
+                "lists with an object for each eligible action",
+            )
+        columns = replace(columns, items=objects[0])
     settings = settings_of("learn")
     words, before = ["piwo", "learn", *columns.words(log, "learn")], ""
     if not rows.columns.context and "--context" not in settings:
         taken = {*rows.columns.used(), rows.columns.position, *_joined(rows.columns.reward)}
+        taken.add(columns.items)
         # Its other columns are about decisions: ids, times, which policy decided.
         names = [] if is_served(log[0]) else rows.source.schema.names
         context = free_columns(names, taken)
@@ -141,6 +148,16 @@ def _learning(rows: Log, log: list[str], columns: LogOptions) -> list[str]:
     if "--out" not in settings:
         words += ["--out", "policy.piwo"]
     return next_lines(words, before)
+
+
+def _objects(rows: Log) -> list[str]:
+    """Return the columns that hold a list of objects in each row, without a role."""
+    found = []
+    for column in rows.source.schema:
+        nested = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+        if nested and pa.types.is_struct(column.type.value_type):
+            found.append(column.name)
+    return [name for name in found if name not in rows.columns.used()]
 
 
 def after_in_sample(named: Iterable[str]) -> list[str]:
